@@ -1,0 +1,1 @@
+"""Gate: one epoll reactor, listeners, the life of a connection, resolve, dial, tunnels."""

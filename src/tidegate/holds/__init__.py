@@ -1,0 +1,1 @@
+"""Holds: the operating-system mechanisms that leave the gate as the only way out."""

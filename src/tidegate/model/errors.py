@@ -1,0 +1,52 @@
+"""The one error tree.
+
+    TidegateError          a person reads `what` (one sentence) and `fix` (what to write or run instead)
+    ├── UsageError         exit 2: the command line or the text of a policy
+    ├── StartError         exit 78: the task cannot start as asked
+    └── GateLostError      exit 70: the gate went away while the task ran
+
+Foreign exceptions are mapped to these where they enter; what gets through is a bug and says so.
+"""
+
+from __future__ import annotations
+
+EXIT_CHECK_FAILED = 1
+EXIT_USAGE = 2
+EXIT_GATE_LOST = 70  # EX_SOFTWARE of sysexits.h
+EXIT_REFUSAL = 77  # EX_NOPERM: --fail-on-refusal
+EXIT_CANNOT_START = 78  # EX_CONFIG
+EXIT_NOT_EXECUTABLE = 126  # POSIX shell, "Command Search and Execution"
+EXIT_NOT_FOUND = 127
+
+
+class TidegateError(Exception):
+    """Base of all errors a person sees. `code` is stable, `exit_status` is what the process ends with."""
+
+    exit_status = EXIT_CHECK_FAILED
+
+    def __init__(self, what: str, *, fix: str = "", code: str = "error") -> None:
+        super().__init__(what)
+        self.what = what
+        self.fix = fix
+        self.code = code
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.fix}" if self.fix else self.what
+
+
+class UsageError(TidegateError):
+    """The command line or a policy's text is wrong."""
+
+    exit_status = EXIT_USAGE
+
+
+class StartError(TidegateError):
+    """The task cannot start as asked; nothing of it has run."""
+
+    exit_status = EXIT_CANNOT_START
+
+
+class GateLostError(TidegateError):
+    """The gate ended while the task still ran."""
+
+    exit_status = EXIT_GATE_LOST

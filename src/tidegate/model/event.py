@@ -1,0 +1,36 @@
+"""What happened to one connection: the line of the journal before it is text (JRN-1)."""
+
+from __future__ import annotations
+
+from tidegate.model.reason import Reason
+from tidegate.model.value import Value
+from tidegate.model.verdict import How, Phase, Verdict
+
+
+class Event(Value):
+    """One connection, or one request on a keep-alive connection, from the gate's point of view.
+
+    `at` is Unix time in seconds when it began; `duration` is in seconds. `host` is canonical, or the escaped
+    raw text where it never became a host (at most 256 bytes, only printable ASCII). `status` is the HTTP
+    status the client got, 0 where it got none. `bytes_up` flow away from the task. `count` is above one where
+    equal refusals were folded. Never in it: header values, query strings, bodies, credentials (JRN-5).
+    """
+
+    at: float
+    task: str
+    phase: Phase
+    verdict: Verdict
+    rule: str
+    name: str
+    source: str
+    host: str
+    port: int
+    reason: Reason
+    how: How
+    address: str = ""
+    status: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0
+    duration: float = 0.0
+    method: str = ""
+    count: int = 1

@@ -1,0 +1,74 @@
+"""A rule as it stands in a joined policy: what it matches, what it says, and who wrote it where."""
+
+from __future__ import annotations
+
+from enum import Enum, IntEnum
+
+from tidegate.model.value import Value
+from tidegate.model.verdict import Phase, Verdict
+
+
+class Shape(Enum):
+    """What kind of host part a rule has (POL-1)."""
+
+    EXACT = "exact"  # api.example.com
+    LITERAL = "literal"  # 1.2.3.4 or [2600:beef::1]
+    ONE_LABEL = "one-label"  # *.example.com: exactly one label in front
+    DEEP = "deep"  # **.example.com: one or more labels in front
+    ANY = "any"  # * or **: every name and every public address
+
+
+class Origin(IntEnum):
+    """Who a rule is from. Among equals the higher number wins, and only WRITTEN admits private addresses."""
+
+    PRESET = 0
+    HARNESS = 1
+    REMEMBERED = 2
+    WRITTEN = 3
+
+
+class Layer(IntEnum):
+    """Which layer of POL-8 a rule came from; the one nearest the command line is the highest."""
+
+    ADMINISTRATOR = 0
+    BUILTIN = 1
+    USER = 2
+    SERVER = 3
+    FOLDER = 4
+    COMMAND_LINE = 5
+    REMEMBERED = 6
+    HARNESS = 7
+
+
+class RuleLimits(Value):
+    """Optional bounds of one rule (GAT-6, INS-6). None means no bound."""
+
+    bytes_up: int | None = None
+    connections_per_minute: int | None = None
+    methods: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+NO_LIMITS = RuleLimits()
+
+
+class Rule(Value):
+    """One rule.
+
+    `text` is its canonical spelling, `host[:port]`; `key` is the part that is compared: the name, the suffix
+    behind `*.` or `**.`, the literal's text without brackets, or '' for `*`. `port` is None for any port.
+    `name` groups rules for people (`package-registries`, `policy`, `command-line`); `source` says where this
+    one stands (`tidegate.yaml:3:9`, `preset pypi`, `--allow`).
+    """
+
+    text: str
+    shape: Shape
+    key: str
+    port: int | None
+    verdict: Verdict
+    phase: Phase
+    name: str
+    source: str
+    origin: Origin = Origin.WRITTEN
+    layer: Layer = Layer.COMMAND_LINE
+    limits: RuleLimits = NO_LIMITS

@@ -1,0 +1,1 @@
+"""Policy: rule grammar, index, layers, decide, explain, diff. Pure: loaders take text."""

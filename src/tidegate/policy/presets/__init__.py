@@ -1,0 +1,1 @@
+"""Presets: named host groups as data files, each host with its source."""

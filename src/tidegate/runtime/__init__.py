@@ -1,0 +1,1 @@
+"""Runtime: a running task put together from policy, hold, gate and journal."""

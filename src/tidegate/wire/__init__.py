@@ -1,0 +1,1 @@
+"""Wire: bytes to values and back, incremental and strict. Raises nothing but WireError."""
