@@ -1,0 +1,92 @@
+"""Equal refusals in a burst become one line with a count; none is lost (JRN-3, B40).
+
+A client that retries a refused host in a loop must not fill a disk. The first `FIRST` refusals of a kind are lines
+of their own; after that one line every `WINDOW` seconds carries the count. Kinds are bounded too: past `KINDS` open
+folds the oldest is written out and forgotten. Only refusals fold: a connection that moved bytes is always a line.
+
+Pure: the clock is the events' own, and `due` takes the time.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tidegate.model.event import Event
+
+FIRST = 5  # enough to see the rhythm of a retry loop in the log
+WINDOW = 5.0  # seconds; the SPEC's own figure for repeated direct attempts (JRN-3)
+KINDS = 1024  # open folds of one task, about 1 KiB each at most
+
+_Kind = tuple[str, int, object, str]
+
+
+class _Burst:
+    """What is known of one kind of refusal."""
+
+    __slots__ = ("began", "event", "pending", "seen")
+
+    def __init__(self, event: Event) -> None:
+        self.began = event.at
+        self.seen = 0
+        self.pending = 0
+        self.event = event
+
+
+class Fold:
+    """Takes refusals and gives back those that are to be written now."""
+
+    def __init__(self) -> None:
+        self._bursts: dict[_Kind, _Burst] = {}
+
+    @property
+    def pending(self) -> bool:
+        """Whether counts wait to be written."""
+        return any(burst.pending for burst in self._bursts.values())
+
+    def take(self, event: Event) -> list[Event]:
+        """Return what is to be written now that `event` was refused."""
+        kind = (event.host, event.port, event.reason, event.rule)
+        burst = self._bursts.get(kind)
+        if burst is None:
+            out = self._make_room()
+            self._bursts[kind] = burst = _Burst(event)
+        else:
+            out = []
+        if event.at - burst.began >= WINDOW:
+            out += self._close(burst)
+            burst.began, burst.seen = event.at, 0
+        burst.seen += 1
+        if burst.seen <= FIRST:
+            out.append(event)
+        else:
+            burst.pending += event.count
+            burst.event = event
+        return out
+
+    def due(self, now: float) -> list[Event]:
+        """Return the counts whose window has ended at `now`, and forget kinds that went quiet."""
+        out = []
+        for kind in [kind for kind, burst in self._bursts.items() if now - burst.began >= WINDOW]:
+            out += self._close(self._bursts.pop(kind))
+        return out
+
+    def rest(self) -> list[Event]:
+        """Return every count that waits: the task or the gate ends."""
+        out = []
+        for burst in self._bursts.values():
+            out += self._close(burst)
+        self._bursts.clear()
+        return out
+
+    def _make_room(self) -> list[Event]:
+        if len(self._bursts) < KINDS:
+            return []
+        return self._close(self._bursts.pop(next(iter(self._bursts))))
+
+    @staticmethod
+    def _close(burst: _Burst) -> list[Event]:
+        if not burst.pending:
+            return []
+        folded = burst.event.replace(count=burst.pending)
+        burst.pending = 0
+        return [folded]

@@ -1,0 +1,122 @@
+"""What a person reads after a command: one `net:` line for each host:port, verdict and rule (JRN-1).
+
+The gate's process keeps the counts and hands them over as plain rows when the task ends; the front renders them.
+When the gate was killed the rows are read back from the log instead. Kinds are bounded: a task that tries a million
+hosts gets `KINDS` lines and one that counts the rest.
+"""
+
+from __future__ import annotations
+
+from tidegate.model.reason import Reason
+from tidegate.model.verdict import How
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tidegate.model.event import Event
+
+KINDS = 200
+_MAX_HOST = 256
+
+Row = tuple[str, int, str, str, str, str, str, str, str, int, int, int]
+"""host, port, verdict, how, reason, rule, name, source, fix, count, bytes up, bytes down: marshal carries it."""
+
+FIELDS = (
+    "host", "port", "verdict", "how", "reason", "rule", "name", "source", "fix", "count", "bytes_up", "bytes_down",
+)  # fmt: skip
+_SENTENCES = {reason.word: reason.sentence for reason in Reason}
+_QUIET_ENDS = frozenset((Reason.ALLOWED.word, Reason.IDLE_TIMEOUT.word, Reason.CLIENT_GONE.word, Reason.STOPPING.word))
+_REFUSED = How.REFUSED.value
+
+
+class _Count:
+    """One kind of connection: its first event stands for all."""
+
+    __slots__ = ("count", "down", "event", "up")
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+        self.count = self.up = self.down = 0
+
+
+class Summary:
+    """Counts events by what a person tells apart. `more` counts those past the bound of kinds."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[object, ...], _Count] = {}
+        self.more = 0
+
+    def add(self, event: Event) -> None:
+        """Count one event."""
+        key = (event.host, event.port, event.verdict, event.how, event.reason, event.rule, event.name, event.source)
+        count = self._counts.get(key)
+        if count is None:
+            if len(self._counts) >= KINDS:
+                self.more += event.count
+                return
+            self._counts[key] = count = _Count(event)
+        count.count += event.count
+        count.up += event.bytes_up
+        count.down += event.bytes_down
+
+    def rows(self) -> list[Row]:
+        """Return the counts as plain rows, in the order in which each kind first happened."""
+        return [row_of(count.event, count.count, count.up, count.down) for count in self._counts.values()]
+
+
+def row_of(event: Event, count: int, up: int, down: int) -> Row:
+    """Return the row for `count` connections like `event`."""
+    return (
+        event.host,
+        event.port,
+        event.verdict.value,
+        event.how.value,
+        event.reason.word,
+        event.rule,
+        event.name,
+        event.source,
+        event.fix,
+        count,
+        up,
+        down,
+    )
+
+
+def printable(text: str) -> str:
+    """Return `text` with everything outside printable ASCII escaped, at most 256 characters (ASK-6)."""
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(c if c.isascii() and c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return text if len(text) <= _MAX_HOST else text[:_MAX_HOST] + "…"
+
+
+def net_lines(rows: Iterable[Row], more: int = 0) -> list[str]:
+    """Return the `net:` lines of the rows, and a last one with what would let the refused ones through."""
+    lines: list[str] = []
+    merged: dict[tuple[str, int, str, str], int] = {}
+    fixes: list[str] = []
+    for host, port, _verdict, how, reason, _rule, name, _source, fix, count, _up, _down in rows:
+        where = f"[{host}]" if ":" in host else host
+        place = f"{printable(where)}:{port}" if port else printable(where)
+        words = _words(how, reason)
+        key = (place, port, words, name)
+        merged[key] = merged.get(key, 0) + count
+        if how == _REFUSED and fix and fix not in fixes:
+            fixes.append(fix)
+    for (place, _port, words, name), count in merged.items():
+        times = f" ×{count}" if count > 1 else ""
+        lines.append(f"net: {place} · {words} ({printable(name)}){times}")
+    if more:
+        lines.append(f"net: and {more} more connections to other destinations; the journal has them all")
+    if fixes:
+        shown = " ".join(printable(fix) for fix in fixes[:8])
+        lines.append(
+            f"net: to let {'it' if len(fixes) == 1 else 'them'} through: {shown}" + (" …" if fixes[8:] else "")
+        )
+    return lines
+
+
+def _words(how: str, reason: str) -> str:
+    if how == _REFUSED:
+        return f"refused, {_SENTENCES.get(reason, reason)}"
+    return how if reason in _QUIET_ENDS else f"{how}, {_SENTENCES.get(reason, reason)}"
