@@ -13,8 +13,9 @@ class Event(Value):
     `at` is Unix time in seconds when it began; `duration` is in seconds. `host` is canonical, or the escaped
     raw text where it never became a host (at most 256 bytes, only printable ASCII). `status` is the HTTP
     status the client got, 0 where it got none. `bytes_up` flow away from the task. `count` is above one where
-    equal refusals were folded; `fix` is the decision's: what would allow it. Never in it: header values, query
-    strings, bodies, credentials (JRN-5).
+    equal refusals were folded; `fix` is the decision's: what would allow it. `detail` says what the
+    client's first bytes inside a tunnel were: `tls`, `tls-no-sni`, `clear-http`, `ssh`, `other`, or '' where there
+    were none. Never in it: header values, query strings, bodies, credentials (JRN-5).
     """
 
     at: float
