@@ -15,6 +15,7 @@ It does not fsync each line: what the kernel has survives the gate's death, thou
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 
 from tidegate.journal.fold import Fold
@@ -145,9 +146,12 @@ class TaskLog:
 
 def _open(path: str) -> int:
     try:
-        return os.open(path, _FLAGS, 0o600)
+        fd = os.open(path, _FLAGS, 0o600)
+        # Shared, since two runs may name one --log: it tells the sweep that someone still writes here.
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:
         why = "it is a symbolic link" if error.errno == errno.ELOOP else os.strerror(error.errno or errno.EIO)
         raise StartError(
             f"the journal {path!r} cannot be opened: {why}", fix="name another with --log FILE", code="journal"
         ) from None
+    return fd

@@ -1,0 +1,77 @@
+"""The entry: which command, and the one place where an error becomes a line and an exit status.
+
+`run` is looked for first and brings nothing with it; every other command is a click command imported when named.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tidegate.model.errors import EXIT_USAGE, TidegateError
+
+USAGE = """\
+usage: tidegate COMMAND ...
+
+  run [options] -- COMMAND   run a command behind a gate (tidegate run --help)
+  policy check FILE          read a policy and say what each entry covers
+  policy explain HOST[:PORT] what the policy says of a host, and why
+  policy diff A B            what B lets through that A does not
+  policy test FILE           expected verdicts, for CI
+  events                     the record of a task
+  --version                  the version
+"""
+
+
+def main(argv: list[str]) -> int:
+    """Run one command and return its exit status. Errors that a person can mend are one line each."""
+    try:
+        return _dispatch(argv)
+    except TidegateError as error:
+        say(str(error))
+        return error.exit_status
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output left, as `head` does; what Python would print at exit goes nowhere.
+        sys.stdout = None  # type: ignore[assignment]
+        return 141
+
+
+def say(text: str) -> None:
+    """Print lines for a person on standard error; never raises where that is closed or full."""
+    try:
+        for line in text.splitlines():
+            sys.stderr.write(f"tidegate: {line}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        return
+
+
+def _dispatch(argv: list[str]) -> int:
+    command = argv[0] if argv else ""
+    if command == "run":
+        from tidegate.cli.run import run
+
+        return run(argv[1:])
+    if command in ("--version", "version"):
+        from tidegate import __version__
+
+        print(f"tidegate {__version__}")  # noqa: T201  the answer itself
+        return 0
+    if command in ("--help", "-h", "help"):
+        sys.stdout.write(USAGE)
+        return 0
+    if command in ("policy", "events"):
+        from tidegate.cli.group import run_click
+
+        return run_click(argv)
+    if command:
+        say(f"unknown command {command!r}: see tidegate --help")
+    else:
+        sys.stderr.write(USAGE)
+    return EXIT_USAGE
+
+
+def console() -> None:
+    """Entry of the console script."""
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,63 @@
+"""The one table of what programs need to be told so that they use the gate (GAT-10).
+
+Data only. `PROXY_URL`, `HOST` and `PORT` in a value are filled in for each task. `tried` names the version the
+setting was tried with; `when` says in which holds it is set:
+
+* `always`: in every hold that has a gate;
+* `no-capture`: only where programs are not captured (HLD-6), because the setting has a cost of its own.
+
+`join` says what happens to a caller's value of the same name: `replace` (it would point elsewhere), `append` (the
+tool takes the last of several) or `keep` (the caller knows better).
+"""
+
+from __future__ import annotations
+
+PROXY_URL = "@PROXY_URL@"
+HOST = "@HOST@"
+PORT = "@PORT@"
+NO_PROXY = "@NO_PROXY@"
+
+_JAVA = (
+    f"-Dhttp.proxyHost={HOST} -Dhttp.proxyPort={PORT} -Dhttps.proxyHost={HOST} -Dhttps.proxyPort={PORT}"
+    " -Dhttp.nonProxyHosts=localhost|127.*|[::1]"
+)
+
+# variable, value, when, join, tool, tried
+Setting = tuple[str, str, str, str, str, str]
+
+SETTINGS: tuple[Setting, ...] = (
+    ("http_proxy", PROXY_URL, "always", "replace", "curl, wget, git, Python, Ruby", "curl 7.88, wget 1.21, pip 23"),
+    ("https_proxy", PROXY_URL, "always", "replace", "curl, wget, git, Python, Ruby, Go", "curl 7.88, git 2.39"),
+    ("all_proxy", PROXY_URL, "always", "replace", "curl, httpx", "curl 7.88"),
+    ("HTTP_PROXY", PROXY_URL, "always", "replace", "Python, Go, npm, Rust's reqwest", "Python 3.11, npm 10"),
+    ("HTTPS_PROXY", PROXY_URL, "always", "replace", "Python, Go, npm, Rust's reqwest", "Python 3.11, npm 10"),
+    ("ALL_PROXY", PROXY_URL, "always", "replace", "curl, httpx", "curl 7.88"),
+    ("no_proxy", NO_PROXY, "always", "replace", "all of them", "curl 7.88, Python 3.11"),
+    ("NO_PROXY", NO_PROXY, "always", "replace", "all of them", "curl 7.88, Python 3.11"),
+    ("NODE_USE_ENV_PROXY", "1", "always", "replace", "Node 22.21 and 24 or newer (older ones ignore it)", "Node 24"),
+    ("npm_config_proxy", PROXY_URL, "always", "replace", "npm, pnpm: over a proxy line in .npmrc", "npm 10"),
+    ("npm_config_https_proxy", PROXY_URL, "always", "replace", "npm, pnpm: over a proxy line in .npmrc", "npm 10"),
+    ("npm_config_noproxy", NO_PROXY, "always", "replace", "npm, pnpm", "npm 10"),
+    ("YARN_HTTP_PROXY", PROXY_URL, "always", "replace", "Yarn 2 and newer", "from its documentation"),
+    ("YARN_HTTPS_PROXY", PROXY_URL, "always", "replace", "Yarn 2 and newer", "from its documentation"),
+    ("PIP_PROXY", PROXY_URL, "always", "replace", "pip: over a proxy line in pip.conf", "pip 23"),
+    (
+        "CARGO_HTTP_PROXY",
+        PROXY_URL,
+        "always",
+        "replace",
+        "cargo: over a proxy line in its config",
+        "from its documentation",
+    ),
+    (
+        "JAVA_TOOL_OPTIONS",
+        _JAVA,
+        "no-capture",
+        "append",
+        "Java: prints a line at each start, so it is set only where nothing else reaches a JVM",
+        "from its documentation",
+    ),
+)
+
+GIT_CONFIG: tuple[tuple[str, str], ...] = (("http.proxy", PROXY_URL),)
+"""Pairs for git's GIT_CONFIG_COUNT, set after the caller's own: over an http.proxy line in a gitconfig (git 2.39)."""

@@ -1,0 +1,149 @@
+"""The gate's own process: forked from the front before any policy is read, so that it stays small.
+
+Conversation on the channel (runtime/channel.py), the front speaks first:
+
+    front -> gate   {"task": id, "phase": p, "policy": plain, "log": path, "upstream": bool, "ports": (...)}
+    gate  -> front  ("ready",) or ("failed", what, fix)
+    front -> gate   ("listener",) with the descriptor of the listening socket
+    gate  -> front  ("serving",)
+    front -> gate   ("finish",)
+    gate  -> front  ("summary", rows, more)
+    end of file     the front is gone: everything is closed and the process ends
+
+The gate ignores the terminal: it has a session of its own, so neither Ctrl-C nor Ctrl-Z nor a closed window reaches
+it; it lives exactly as long as the other end of its channel.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from tidegate.model.errors import TidegateError
+from tidegate.model.verdict import Phase
+from tidegate.runtime.channel import ChannelClosedError, receive, send
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+    from typing import Any, NoReturn
+
+    from tidegate.journal.tasklog import TaskLog
+    from tidegate.model.event import Event
+
+_TICK = 1.0  # seconds between looks at folded refusals
+
+
+class Books:
+    """The Recorder of one task: its log, and the counts for the lines after the command."""
+
+    def __init__(self, log: TaskLog) -> None:
+        from tidegate.journal.summary import Summary
+
+        self._log = log
+        self.summary = Summary()
+        self.record_line = log.record
+        self.flush = log.flush
+
+    def record(self, event: Event) -> None:
+        """Take one event into both."""
+        self.record_line(event)
+        self.summary.add(event)
+
+    def flush(self) -> None:
+        """Write what was recorded (replaced by the log's own in the constructor)."""
+
+    def close(self) -> None:
+        """Write what is folded and close the log."""
+        self._log.close()
+
+
+def gate_main(channel: socket) -> NoReturn:
+    """Serve one task until the front is gone; never returns.
+
+    Called in a fresh child of the front. Exit status 0, or 1 after a failure that the front was told about.
+    """
+    status = 1
+    try:
+        os.setsid()
+        _ignore_terminal_signals()
+        _serve(channel)
+        status = 0
+    except ChannelClosedError:
+        status = 0
+    except BaseException as error:  # noqa: BLE001  the last place that can tell the front what went wrong
+        _tell(channel, error)
+    finally:
+        os._exit(status)
+
+
+def _ignore_terminal_signals() -> None:
+    from _signal import SIG_IGN, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ, signal
+
+    for number in (SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ):
+        signal(number, SIG_IGN)
+
+
+def _tell(channel: socket, error: BaseException) -> None:
+    what, fix = (
+        (error.what, error.fix) if isinstance(error, TidegateError) else (f"{type(error).__name__}: {error}", "")
+    )
+    try:
+        send(channel, ("failed", what, fix))
+    except ChannelClosedError:
+        return
+
+
+def _serve(channel: socket) -> None:
+    # These imports run while the front still builds the namespace: two cores share the start.
+    from tidegate.gate.gate import Gate, GateTask
+    from tidegate.gate.upstream import upstream_from_environment
+    from tidegate.journal.tasklog import TaskLog
+    from tidegate.policy.snapshot import from_plain
+
+    order: dict[str, Any] = receive(channel)[0]
+    log = TaskLog(order["log"], order["task"], clock=time.time, warn=_warn)  # noqa: TID251  the clock comes in here
+    books = Books(log)
+    gate = Gate(
+        recorder=books,
+        wall=time.time,  # noqa: TID251  likewise
+        upstream=upstream_from_environment(order["environment"]),
+        protected_ports=frozenset(order["protected_ports"]),
+    )
+    task = GateTask(order["task"], from_plain(order["policy"]), Phase(order["phase"]))
+    send(channel, ("ready",))
+    message, listener = receive(channel)
+    if message != ("listener",) or listener < 0:
+        raise ChannelClosedError("the front sent no listener")
+    gate.add_listener(listener, task)
+    finishing = [False]
+
+    def heard() -> None:
+        # The front says one thing only, and after it nothing but its end.
+        try:
+            finishing[0] = receive(channel)[0] == ("finish",)
+        except ChannelClosedError:
+            finishing[0] = False
+        gate.stop()
+
+    def tick() -> None:
+        log.tick()
+        gate.later(_TICK, tick)
+
+    gate.register(channel.fileno(), heard)
+    gate.later(_TICK, tick)
+    send(channel, ("serving",))
+    gate.run()
+    gate.close()
+    books.close()
+    if finishing[0]:
+        send(channel, ("summary", books.summary.rows(), books.summary.more))
+
+
+def _warn(line: str) -> None:
+    try:
+        sys.stderr.write(f"tidegate: {line}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return

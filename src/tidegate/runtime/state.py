@@ -1,0 +1,155 @@
+"""Where tidegate keeps what it writes: the user's state folder, and one folder a task in it.
+
+    $XDG_STATE_HOME/tidegate  or  ~/.local/state/tidegate
+        tasks/ID/network.jsonl
+
+Everything is private to the user (0700). A folder that belongs to someone else, or is a symlink, is refused rather
+than used. At most `KEPT_TASKS` task folders stay; the oldest go first. The configuration folder is only read.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+
+from tidegate.model.errors import StartError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LOG_NAME = "network.jsonl"
+KEPT_TASKS = 500
+_SWEEP_AT_ONCE = 50
+_ID_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # no i, l, o, 0, 1: people read these aloud
+
+
+def home_folder(environ: Mapping[str, str]) -> str:
+    """Return the user's home: $HOME, or what the password file says.
+
+    Raises:
+        StartError: when neither names an absolute folder.
+    """
+    home = environ.get("HOME", "")
+    if not os.path.isabs(home):
+        import pwd
+
+        try:
+            home = pwd.getpwuid(os.getuid()).pw_dir
+        except KeyError:
+            home = ""
+    if not os.path.isabs(home):
+        raise StartError(
+            "there is no home folder to keep the record in", fix="set HOME, or XDG_STATE_HOME and --log FILE"
+        )
+    return home
+
+
+def state_folder(environ: Mapping[str, str]) -> str:
+    """Return the path of tidegate's state folder; it may not exist yet."""
+    return _xdg(environ, "XDG_STATE_HOME", ".local/state")
+
+
+def config_folder(environ: Mapping[str, str]) -> str:
+    """Return the path of tidegate's configuration folder; it may not exist."""
+    return _xdg(environ, "XDG_CONFIG_HOME", ".config")
+
+
+def _xdg(environ: Mapping[str, str], variable: str, default: str) -> str:
+    # The XDG base directory specification: a relative path is invalid and ignored.
+    base = environ.get(variable, "")
+    if not os.path.isabs(base):
+        base = os.path.join(home_folder(environ), default)
+    return os.path.join(base, "tidegate")
+
+
+def new_task_id(now: tuple[int, ...], random: bytes) -> str:
+    """Return a short id for a task that begins at `now` (year, month, day, hour, minute, second): sorts by time."""
+    year, month, day, hour, minute, second = now[:6]
+    tail = "".join(_ID_LETTERS[byte % len(_ID_LETTERS)] for byte in random[:4])
+    return f"{year:04d}{month:02d}{day:02d}-{hour:02d}{minute:02d}{second:02d}-{tail}"
+
+
+def make_private_folder(path: str) -> None:
+    """Make `path` and what leads to it; it is ours and nobody else's when this returns.
+
+    Raises:
+        StartError: when it cannot be made, or exists and is not a private folder of this user.
+    """
+    try:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        if not os.path.lexists(path):
+            os.mkdir(path, 0o700)
+        found = os.lstat(path)
+    except OSError as error:
+        raise StartError(
+            f"the folder {path!r} for tidegate's records cannot be made: {os.strerror(error.errno or errno.EIO)}",
+            fix="set XDG_STATE_HOME to a folder that can be written",
+            code="state-folder",
+        ) from None
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise StartError(
+            f"{path!r} is not a folder of this user", fix="move it away, or set XDG_STATE_HOME", code="state-folder"
+        )
+    if found.st_mode & 0o077:
+        try:
+            os.chmod(path, 0o700)
+        except OSError:
+            raise StartError(f"the folder {path!r} is open to others", fix=f"chmod 700 {path}") from None
+
+
+def make_task_folder(state: str, task: str) -> str:
+    """Make the folder of a new task below the state folder and return its path.
+
+    Raises:
+        StartError: when it cannot be made.
+    """
+    tasks = os.path.join(state, "tasks")
+    make_private_folder(state)
+    make_private_folder(tasks)
+    folder = os.path.join(tasks, task)
+    make_private_folder(folder)
+    return folder
+
+
+def task_folders(state: str) -> list[str]:
+    """Return the names of all task folders, oldest first; empty where there is none."""
+    try:
+        return sorted(os.listdir(os.path.join(state, "tasks")))
+    except OSError:
+        return []
+
+
+def sweep_tasks(state: str) -> None:
+    """Remove the oldest task folders above the bound, but for those of living tasks, whose log is locked.
+
+    Never raises: a record that stays is no harm.
+    """
+    names = task_folders(state)
+    for name in names[: max(0, min(len(names) - KEPT_TASKS, _SWEEP_AT_ONCE))]:
+        folder = os.path.join(state, "tasks", name)
+        try:
+            if _is_written(os.path.join(folder, LOG_NAME)):
+                continue
+            for file in os.listdir(folder):
+                os.unlink(os.path.join(folder, file))
+            os.rmdir(folder)
+        except OSError:
+            continue
+
+
+def _is_written(path: str) -> bool:
+    """Whether a gate holds this log open (it has a shared lock on it)."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False

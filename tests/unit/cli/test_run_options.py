@@ -1,0 +1,101 @@
+"""tidegate.cli.run_options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.cli.run_options import USAGE, parse_run
+from tidegate.model.errors import UsageError
+
+
+def test_options_end_where_the_command_begins() -> None:
+    """What stands behind the command is the command's, options of the same name included."""
+    options = parse_run(["--allow", "a.test", "--quiet", "curl", "--allow", "-q", "--", "x"])
+    assert options.allow == ("a.test",)
+    assert options.quiet
+    assert options.command == ("curl", "--allow", "-q", "--", "x")
+    assert parse_run(["--", "--version"]).command == ("--version",)
+
+
+def test_values_come_behind_a_space_or_an_equals_sign() -> None:
+    """Both spellings that people write mean the same; the value may hold an equals sign."""
+    assert parse_run(["--log=a=b", "true"]).log == "a=b"
+    assert parse_run(["--log", "a=b", "true"]).log == "a=b"
+
+
+def test_repeated_rules_keep_their_order() -> None:
+    """Every --allow counts."""
+    assert parse_run(["--allow", "a", "--allow=b", "--deny", "c", "--ask-for", "d", "true"]).allow == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("argv", "what", "fix"),
+    [
+        (["--alow", "a", "true"], "'--alow'", "--allow"),
+        (["--frobnicate", "true"], "'--frobnicate'", "--help"),
+        (["--allow"], "needs a value", "--allow VALUE"),
+        (["--allow=", "true"], "empty value", "--allow VALUE"),
+        (["--quiet=yes", "true"], "takes no value", "--quiet alone"),
+        ([], "no command", "COMMAND"),
+        (["--quiet"], "no command", "COMMAND"),
+        (["--", ""], "empty", "COMMAND"),
+        (["--policy", "a", "--policy", "b", "true"], "twice", "once"),
+        (["--phase", "build", "true"], "'build'", "install or runtime"),
+        (["--hold", "vm", "true"], "'vm'", "netns"),
+        (["--no-network", "--open-network", "true"], "more than one hold", "one of"),
+        (["--hold", "netns", "--no-network", "true"], "more than one hold", "one of"),
+        (["--open-network", "--allow", "a", "true"], "no meaning", "leave --allow out"),
+        (["--trust-folder", "--no-folder-policy", "true"], "exclude", "one of them"),
+        (["--share", "/no/such/path", "true"], "no such path", ":ro"),
+        (["--ask", "true"], "not in this version", "--allow"),
+        (["--wait", "true"], "not in this version", "--allow"),
+    ],
+)
+def test_each_mistake_is_one_line_that_says_what_to_write(argv: list[str], what: str, fix: str) -> None:
+    """HLD-16: exit 2, what is wrong and what to write instead; nothing is guessed."""
+    with pytest.raises(UsageError, match=what) as raised:
+        parse_run(argv)
+    assert fix in raised.value.fix
+    assert raised.value.exit_status == 2
+    assert "\n" not in str(raised.value)
+
+
+def test_a_share_is_its_real_path(tmp_path: Path) -> None:
+    """HLD-14: what is shown is the place itself, not a link that may be turned later."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    shares = parse_run(["--share", f"{tmp_path}/link:ro", "--share", str(tmp_path), "true"]).shares
+    assert [(share.path, share.readonly) for share in shares] == [
+        (str(tmp_path / "real"), True),
+        (str(tmp_path), False),
+    ]
+
+
+def test_the_holds_without_a_gate_are_chosen_by_name() -> None:
+    """HLD-5, HLD-7: weaker or none is a choice somebody wrote, never a fall-back."""
+    assert parse_run(["true"]).hold == "netns"
+    assert parse_run(["--no-network", "true"]).hold == "offline"
+    assert parse_run(["--open-network", "true"]).hold == "open"
+
+
+def test_help_names_every_option() -> None:
+    """The help cannot forget an option."""
+    from tidegate.cli import run_options
+
+    assert parse_run(["--help"]).help
+    for name in (*run_options._VALUED, *run_options._FLAGS):
+        assert name in USAGE
+
+
+@given(st.lists(st.text(max_size=12), max_size=6))
+def test_any_words_are_options_or_a_usage_error(argv: list[str]) -> None:
+    """No command line ends in another exception."""
+    try:
+        options = parse_run(argv)
+    except UsageError:
+        return
+    assert options.command or options.help

@@ -1,0 +1,74 @@
+"""tidegate.runtime.state."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+import pytest
+
+from tidegate.model.errors import StartError
+from tidegate.runtime import state
+
+
+def test_folders_follow_the_base_directory_variables(tmp_path: Path) -> None:
+    """The state is under XDG_STATE_HOME or ~/.local/state; a relative value is ignored, as its specification says."""
+    assert state.state_folder({"HOME": "/h"}) == "/h/.local/state/tidegate"
+    assert state.state_folder({"HOME": "/h", "XDG_STATE_HOME": "/s"}) == "/s/tidegate"
+    assert state.state_folder({"HOME": "/h", "XDG_STATE_HOME": "s"}) == "/h/.local/state/tidegate"
+    assert state.config_folder({"HOME": "/h", "XDG_CONFIG_HOME": str(tmp_path)}) == f"{tmp_path}/tidegate"
+
+
+def test_without_home_the_password_file_is_asked() -> None:
+    """A cron job or a service has no HOME: the record still has a place."""
+    assert state.home_folder({}).startswith("/")
+    assert state.home_folder({"HOME": "relative"}).startswith("/")
+
+
+def test_task_folders_are_private_and_sort_by_time(tmp_path: Path) -> None:
+    """JRN-5: records are their owner's only."""
+    first = state.new_task_id((2026, 11, 29, 23, 1, 2, 0, 0, 0), b"\x00\x01\x02\x03rest")
+    later = state.new_task_id((2026, 11, 29, 23, 1, 3, 0, 0, 0), b"\x00\x01\x02\x03")
+    assert first == "20261129-230102-abcd"
+    folder = state.make_task_folder(str(tmp_path / "deep" / "tidegate"), later)
+    state.make_task_folder(str(tmp_path / "deep" / "tidegate"), first)
+    assert os.stat(folder).st_mode & 0o777 == 0o700
+    assert state.task_folders(str(tmp_path / "deep" / "tidegate")) == [first, later]
+
+
+@pytest.mark.parametrize("kind", ["file", "symlink", "below a file"])
+def test_what_is_no_folder_of_ours_is_refused(tmp_path: Path, kind: str) -> None:
+    """HLD-7: exit 78 naming the variable that moves it; a planted symlink is not followed."""
+    path = tmp_path / "tidegate"
+    if kind == "symlink":
+        path.symlink_to(tmp_path)
+    else:
+        path.write_text("")
+    with pytest.raises(StartError) as raised:
+        state.make_private_folder(str(path / "tasks" if kind == "below a file" else path))
+    assert "XDG_STATE_HOME" in raised.value.fix
+    assert raised.value.exit_status == 78
+
+
+def test_an_open_folder_is_closed_to_others(tmp_path: Path) -> None:
+    """A state folder made by hand with the usual umask becomes private before anything is written."""
+    path = tmp_path / "tidegate"
+    path.mkdir(mode=0o755)
+    state.make_private_folder(str(path))
+    assert path.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_sweep_keeps_the_newest_and_the_living(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JRN-5: the number of records is bounded, but the record of a living task is never taken from it."""
+    monkeypatch.setattr(state, "KEPT_TASKS", 2)
+    for name in ("a", "b", "c", "d"):
+        folder = state.make_task_folder(str(tmp_path), name)
+        Path(folder, state.LOG_NAME).write_text("{}\n")
+    with open(tmp_path / "tasks" / "a" / state.LOG_NAME) as living:
+        fcntl.flock(living, fcntl.LOCK_SH)
+        state.sweep_tasks(str(tmp_path))
+        assert state.task_folders(str(tmp_path)) == ["a", "c", "d"]
+    state.sweep_tasks(str(tmp_path))
+    assert state.task_folders(str(tmp_path)) == ["c", "d"]
+    state.sweep_tasks(str(tmp_path / "not there"))
