@@ -1,0 +1,367 @@
+"""YAML text -> a small tree whose nodes know where they stand (POL-0, POL-2, B14).
+
+Only what a policy needs of YAML is read: one document of mappings, sequences and scalars. Rules of the file:
+
+* The meaning of a plain scalar is YAML 1.2's core schema (section 10.3.2), decided here and only when asked:
+  `no`, `on`, `yes` and `1:30` are texts, `010` is ten, `0o10` is eight. JSON is YAML, tabs between its tokens
+  included.
+* Refused, because two readers could read them differently, or a person would see another file than the
+  machine: tags, merge keys, directives, a second document, a byte order mark, anything but UTF-8, control
+  characters, a carriage return alone, the exotic line ends that YAML 1.1 obeys and 1.2 does not (U+0085,
+  U+2028, U+2029), and characters that turn the direction of text.
+* Bounded: MAX_BYTES of text, MAX_DEPTH levels, MAX_NODES nodes after aliases are followed, MAX_ALIASED
+  of them through aliases.
+  PyYAML's parser is driven event by event and the tree is built in a loop, so nothing here recurses.
+* `*.example.com`, `@npm` and `[::1]:443` need quotes in YAML. Each place where they are missing is reported
+  with the quoted form and stepped over, so that one run shows them all.
+
+With PyYAML's C parser a policy of 10,000 rules takes about 20 ms here, the rest of a load is in loader.py.
+Without it (a PyYAML built without libyaml) the same takes about a second and MAX_BYTES_SLOW is the bound.
+
+It does not know what a policy is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Protocol
+
+import yaml
+
+from tidegate.policy.positions import Problems, place_of
+
+MAX_BYTES: Final = 8 * 1024 * 1024  # POL-0
+MAX_BYTES_SLOW: Final = 1024 * 1024
+MAX_DEPTH: Final = 16  # a policy needs six
+MAX_NODES: Final = 400_000
+MAX_ALIASED: Final = 20_000  # of these, nodes that aliases repeat
+# A missing quote is stepped over by parsing again; this bounds the text parsed in all.
+_MAX_REPARSED: Final = 4 * 1024 * 1024
+
+_UNSEEN = re.compile(
+    "[^\t\n\r\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|\r(?!\n)"
+)
+_TOO_DEEP: Final = (f"nested deeper than {MAX_DEPTH} levels", "", "a policy needs six at most")
+_DIRECTION: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_BARE_TOKEN = re.compile(r"[*@`%&!|>][^\s,\[\]{}#]*")
+_BARE_IPV6 = re.compile(r"\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\](?::[0-9]*)?")
+_PLAIN_NUMBER_START: Final = frozenset("0123456789+-.")
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(
+    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
+_WORDS: Final[dict[str, bool | None]] = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+
+
+class Mark(Protocol):
+    """Where a node begins, counted from 0 (PyYAML's marks have this form)."""
+
+    line: int
+    column: int
+
+
+class Scalar:
+    """A leaf. `plain` is true where it stands without quotes and so may mean something else than a text."""
+
+    __slots__ = ("mark", "plain", "text")
+
+    def __init__(self, text: str, plain: bool, mark: Mark) -> None:
+        self.text = text
+        self.plain = plain
+        self.mark = mark
+
+    @property
+    def is_text(self) -> bool:
+        """Whether YAML 1.2 reads this scalar as a text."""
+        text = self.text
+        if not self.plain or (text and text[0] not in _PLAIN_NUMBER_START and text not in _WORDS):
+            return True
+        return text not in _WORDS and not _INT.fullmatch(text) and not _FLOAT.fullmatch(text)
+
+    @property
+    def meaning(self) -> str | int | float | bool | None:
+        """What YAML 1.2 reads this scalar as. A number of absurd length stays a float or is the largest one."""
+        text = self.text
+        if self.is_text:
+            return text
+        if text in _WORDS:
+            return _WORDS[text]
+        if len(text) > 30:
+            return float("inf")
+        if _INT.fullmatch(text):
+            return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+        return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+
+    @property
+    def kind(self) -> str:
+        """What this is, in words for an error."""
+        meaning = self.meaning
+        if meaning is None:
+            return "nothing"
+        if isinstance(meaning, bool):
+            return "a truth value"
+        return "a text" if isinstance(meaning, str) else "a number"
+
+
+class Sequence:
+    """A list of nodes."""
+
+    __slots__ = ("items", "mark")
+    kind = "a list"
+
+    def __init__(self, mark: Mark) -> None:
+        self.items: list[Node] = []
+        self.mark = mark
+
+
+class Mapping:
+    """Pairs of key and value in the order of the text; a key may be any node, and may be there twice."""
+
+    __slots__ = ("mark", "pairs", "pending")
+    kind = "a mapping"
+
+    def __init__(self, mark: Mark) -> None:
+        self.pairs: list[tuple[Node, Node]] = []
+        self.pending: Node | None = None
+        self.mark = mark
+
+
+class Broken:
+    """A place whose problem has been reported already; whoever meets it says nothing more."""
+
+    __slots__ = ("mark",)
+    kind = "nothing"
+
+    def __init__(self, mark: Mark) -> None:
+        self.mark = mark
+
+
+Node = Scalar | Sequence | Mapping | Broken
+
+
+class _Stop(Exception):  # noqa: N818 - it ends a loop, it is no error of its own
+    """The text cannot be read on; its problem has been noted."""
+
+
+def parse_document(data: bytes, problems: Problems) -> Node | None:
+    """Return the tree of a policy's text, or None where it cannot be read at all.
+
+    What is wrong goes into `problems`; a tree may be returned beside problems, so that the caller can look
+    for more before it refuses. Never raises for any bytes.
+
+    Raises:
+        TooManyProblemsError: from `problems`.
+    """
+    text = _decode(data, problems)
+    if text is None:
+        return None
+    slow = not hasattr(yaml, "CBaseLoader")
+    if slow and len(data) > MAX_BYTES_SLOW:
+        problems.add(
+            0, 0, f"the policy is over {MAX_BYTES_SLOW >> 20} MiB", "", "install a PyYAML with libyaml for this"
+        )
+        return None
+    if slow and text.lstrip()[:1] in ("{", "["):
+        text = text.replace("\t", " ")  # the pure parser knows no tabs between the tokens of JSON
+    reparsed = 0
+    while True:
+        found: list[tuple[Mark, str, str, str]] = []
+        try:
+            root = _compose(text, found)
+        except yaml.YAMLError as error:
+            reparsed += len(text)
+            mended = _mend(text, error, problems)
+            if mended is None or reparsed > _MAX_REPARSED:
+                return None
+            text = mended
+            continue
+        except _Stop:
+            root = None
+        for mark, what, shown, advice in found:
+            problems.add(mark.line + 1, mark.column + 1, what, shown, advice)
+        return root
+
+
+def _decode(data: bytes, problems: Problems) -> str | None:
+    if len(data) > MAX_BYTES:
+        problems.add(0, 0, f"the policy is over {MAX_BYTES >> 20} MiB", "", "split it, or write wildcards")
+        return None
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff") or (data[:1] == b"\0" and b"\0" in data[1:4]) or data[1:2] == b"\0":
+        problems.add(1, 1, "the file is UTF-16 or UTF-32", "", "save it as UTF-8")
+        return None
+    if data[:3] == b"\xef\xbb\xbf":
+        problems.add(1, 1, "the file begins with a byte order mark", "", "save it as UTF-8 without one")
+        return None
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        line, column = place_of(before, len(before))
+        shown = data[error.start : error.start + 4].decode("latin-1")
+        problems.add(line, column, "the file is not UTF-8", shown, "save it as UTF-8")
+        return None
+    unseen = False
+    for match in _UNSEEN.finditer(text):
+        unseen = True
+        char = match.group()
+        line, column = place_of(text, match.start())
+        if char == "\r":
+            problems.add(line, column, "a carriage return without a newline", char, "end lines with a newline")
+        elif char in _DIRECTION:
+            problems.add(line, column, "a character that turns the direction of text", char, "remove it")
+        elif char in "\x85\u2028\u2029":
+            problems.add(line, column, "a line end that not every reader sees", char, "end lines with a newline")
+        else:
+            problems.add(line, column, "a character that cannot be seen", char, "remove it")
+        if char == "\0":
+            return None  # a binary file: one line says it
+    return None if unseen else text
+
+
+def _compose(text: str, found: list[tuple[Mark, str, str, str]]) -> Node | None:
+    """Build the tree of the one document in `text`; what YAML allows and a policy does not goes to `found`."""
+    loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)(text)
+    try:
+        return _build(loader.get_event, found)
+    finally:
+        loader.dispose()
+
+
+def _build(get_event: Any, found: list[tuple[Mark, str, str, str]]) -> Node | None:
+    # Local names and exact types: this loop runs once per rule.
+    scalar_event, alias_event = yaml.ScalarEvent, yaml.AliasEvent
+    sequence_start, mapping_start = yaml.SequenceStartEvent, yaml.MappingStartEvent
+    root: Node | None = None
+    documents = 0
+    stack: list[Sequence | Mapping] = []
+    anchors: dict[str, Node] = {}
+    sizes: dict[int, int] = {}  # nodes below an anchored node, aliases followed; by id, the anchors keep them alive
+    starts: list[int] = []  # the node count when each open collection began
+    nodes = aliased = 0
+    node: Node
+    while True:
+        event = get_event()
+        kind = type(event)
+        if kind is scalar_event:
+            mark = event.start_mark
+            nodes += 1
+            node = Scalar(event.value, event.implicit[0], mark)
+            if event.tag is not None:
+                found.append((mark, "a tag", event.tag, "remove it; texts, numbers, lists and mappings need none"))
+                node = Broken(mark)
+            if event.anchor is not None:
+                anchors[event.anchor] = node
+                sizes[id(node)] = 1
+        elif kind is sequence_start or kind is mapping_start:
+            mark = event.start_mark
+            nodes += 1
+            opened = Sequence(mark) if kind is sequence_start else Mapping(mark)
+            if event.tag is not None:
+                found.append((mark, "a tag", event.tag, "remove it; texts, numbers, lists and mappings need none"))
+            if event.anchor is not None:
+                anchors[event.anchor] = opened
+            if len(stack) >= MAX_DEPTH:
+                found.append((mark, *_TOO_DEEP))
+                raise _Stop
+            starts.append(nodes)
+            stack.append(opened)
+            continue
+        elif kind is yaml.SequenceEndEvent or kind is yaml.MappingEndEvent:
+            node = stack.pop()
+            sizes[id(node)] = nodes - starts.pop() + 1
+        elif kind is alias_event:
+            mark = event.start_mark
+            name = event.anchor
+            target = anchors.get(name)
+            if target is None:
+                found.append(
+                    (mark, "an unquoted '*' is a YAML alias, and nothing has this name", "*" + name, f'write "*{name}"')
+                )
+                node = Broken(mark)
+                nodes += 1
+            elif id(target) not in sizes:
+                found.append((mark, "an alias inside of what it stands for", "*" + name, "write it out"))
+                raise _Stop
+            else:
+                node = target
+                nodes += sizes[id(target)]
+                aliased += sizes[id(target)]
+                if aliased > MAX_ALIASED:
+                    found.append(
+                        (
+                            mark,
+                            f"aliases that repeat more than {MAX_ALIASED} entries",
+                            "*" + name,
+                            "write wildcards instead",
+                        )
+                    )
+                    raise _Stop
+        elif kind is yaml.DocumentStartEvent:
+            documents += 1
+            mark = event.start_mark
+            if documents > 1:
+                found.append((mark, "a second document in the file", "---", "keep one policy per file"))
+                raise _Stop
+            if event.version is not None or event.tags:
+                found.append((mark, "a YAML directive", "%", "remove the line that begins with '%'"))
+            continue
+        elif kind is yaml.StreamEndEvent:
+            return root
+        else:
+            continue  # stream start, document end
+        if nodes > MAX_NODES:
+            found.append((node.mark, f"more than {MAX_NODES} entries", "", "write wildcards instead"))
+            raise _Stop
+        if not stack:
+            root = node
+            continue
+        parent = stack[-1]
+        if isinstance(parent, Sequence):
+            parent.items.append(node)
+        elif parent.pending is None:
+            parent.pending = node
+        else:
+            parent.pairs.append((parent.pending, node))
+            parent.pending = None
+
+
+def _mend(text: str, error: yaml.YAMLError, problems: Problems) -> str | None:
+    """Note a syntax error; return the text with the fault overwritten where it was a missing quote."""
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    if mark is None:
+        problems.add(0, 0, "this is no YAML", str(error), "")
+        return None
+    lines = text.split("\n", mark.line + 1)
+    context = getattr(error, "context_mark", None)
+    for place in (context, mark):
+        if place is None or place.line != mark.line or place.line >= len(lines):
+            continue
+        start = sum(len(line) + 1 for line in lines[: place.line]) + place.column
+        token = _BARE_TOKEN.match(text, start)
+        if token and (token.group()[0] in "*@`%" or place is mark):
+            shown = token.group().removesuffix(":") if text[token.end() :][:1] in " \n" else token.group()
+            what = f"an entry that begins with '{shown[0]}' needs quotes"
+            problems.add(place.line + 1, place.column + 1, what, shown, f'write "{shown}"')
+            return text[:start] + "x" * len(shown) + text[start + len(shown) :]
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    for literal in _BARE_IPV6.finditer(line):
+        if literal.start() <= mark.column <= literal.end():
+            shown = literal.group()
+            problems.add(mark.line + 1, literal.start() + 1, "an IPv6 literal needs quotes", shown, f'write "{shown}"')
+            start = sum(len(before) + 1 for before in lines[: mark.line]) + literal.start()
+            return text[:start] + "x" * len(shown) + text[start + len(shown) :]
+    rest = line[mark.column :]
+    if rest[:1] == "\t" or (line[: mark.column].strip() == "" and "\t" in line[: mark.column]):
+        problems.add(mark.line + 1, mark.column + 1, "a tab indents this line", rest or line, "indent with spaces")
+        return None
+    if "nesting depth" in str(getattr(error, "problem", "")):  # the C scanner reads ahead of its events
+        problems.add(mark.line + 1, mark.column + 1, *_TOO_DEEP)
+        return None
+    said = ", ".join(part for part in (getattr(error, "context", None), getattr(error, "problem", None)) if part)
+    problems.add(
+        mark.line + 1, mark.column + 1, f"this is no YAML ({said})", rest, "check the indentation, quotes and brackets"
+    )
+    return None
