@@ -8,6 +8,7 @@ Conversation on the channel (runtime/channel.py), the front speaks first:
     gate  -> front  ("serving",)
     front -> gate   ("finish",)
     gate  -> front  ("summary", rows, more)
+    gate  -> front  ("warn", line) at any time while it serves
     end of file     the front is gone: everything is closed and the process ends
 
 The gate ignores the terminal: it has a session of its own, so neither Ctrl-C nor Ctrl-Z nor a closed window reaches
@@ -17,7 +18,6 @@ it; it lives exactly as long as the other end of its channel.
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 from tidegate.model.errors import TidegateError
@@ -103,7 +103,14 @@ def _serve(channel: socket) -> None:
     from tidegate.policy.snapshot import from_plain
 
     order: dict[str, Any] = receive(channel)[0]
-    log = TaskLog(order["log"], order["task"], clock=time.time, warn=_warn)  # noqa: TID251  the clock comes in here
+
+    def warn(line: str) -> None:
+        try:
+            send(channel, ("warn", line))
+        except ChannelClosedError:
+            return
+
+    log = TaskLog(order["log"], order["task"], clock=time.time, warn=warn)  # noqa: TID251  the clock comes in here
     books = Books(log)
     gate = Gate(
         recorder=books,
@@ -139,11 +146,3 @@ def _serve(channel: socket) -> None:
     books.close()
     if finishing[0]:
         send(channel, ("summary", books.summary.rows(), books.summary.more))
-
-
-def _warn(line: str) -> None:
-    try:
-        sys.stderr.write(f"tidegate: {line}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError):
-        return

@@ -36,7 +36,7 @@ def test_repeated_rules_keep_their_order() -> None:
     ("argv", "what", "fix"),
     [
         (["--alow", "a", "true"], "'--alow'", "--allow"),
-        (["--frobnicate", "true"], "'--frobnicate'", "--help"),
+        (["--zzzz", "true"], "'--zzzz'", "--help"),
         (["--allow"], "needs a value", "--allow VALUE"),
         (["--allow=", "true"], "empty value", "--allow VALUE"),
         (["--quiet=yes", "true"], "takes no value", "--quiet alone"),

@@ -1,0 +1,109 @@
+"""`tidegate events`: the record of a task, read from its `network.jsonl`."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tidegate.journal.readback import lines_of
+from tidegate.journal.summary import printable
+from tidegate.model.errors import TidegateError
+from tidegate.runtime.state import LOG_NAME, state_folder, task_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_POLL_SECONDS = 0.2
+
+
+@click.command()
+@click.option("--task", metavar="ID", help="The task, or the beginning of its id; the newest when left out.")
+@click.option("--log", metavar="FILE", help="Read this file instead.")
+@click.option("--refused", is_flag=True, help="Only what was refused.")
+@click.option("--host", metavar="HOST", help="Only this host.")
+@click.option("--follow", "-f", is_flag=True, help="Stay and show what is added.")
+@click.option("--json", "as_json", is_flag=True, help="The lines as they are, for machines.")
+@click.option("--list", "list_tasks", is_flag=True, help="The tasks on record, newest last.")
+def events(
+    *, task: str | None, log: str | None, refused: bool, host: str | None, follow: bool, as_json: bool, list_tasks: bool
+) -> int:
+    """Show what a task tried to reach, and what became of it."""
+    state = state_folder(os.environ)
+    if list_tasks:
+        for name in task_folders(state):
+            click.echo(name)
+        return 0
+    path = log or os.path.join(state, "tasks", _task(state, task), LOG_NAME)
+    torn = 0
+    try:
+        for raw in _lines(path, follow=follow):
+            line = next(lines_of((raw,)))
+            if line is None:
+                torn += 1
+            elif _wanted(line, refused=refused, host=host):
+                click.echo(raw.decode("ascii", "backslashreplace").rstrip("\n") if as_json else _text(line))
+    except OSError as error:
+        raise TidegateError(f"{path!r} cannot be read: {error.strerror}", fix="tidegate events --list") from None
+    if torn:
+        click.echo(f"tidegate: {torn} lines of {path} are no JSON and were passed over", err=True)
+    return 0
+
+
+def _task(state: str, prefix: str | None) -> str:
+    names = task_folders(state)
+    if not names:
+        raise TidegateError("there is no task on record", fix="tidegate run -- COMMAND makes one")
+    if prefix is None:
+        return names[-1]
+    found = [name for name in names if name.startswith(prefix)]
+    if len(found) != 1:
+        what = "no task" if not found else f"{len(found)} tasks"
+        raise TidegateError(f"{what} on record begin with {prefix!r}", fix="tidegate events --list")
+    return found[0]
+
+
+def _lines(path: str, *, follow: bool) -> Iterator[bytes]:
+    with open(path, "rb") as file:
+        held = b""
+        while True:
+            for line in file:
+                held += line
+                if held.endswith(b"\n"):
+                    yield held
+                    held = b""
+            if not follow:
+                if held:
+                    yield held
+                return
+            time.sleep(_POLL_SECONDS)
+
+
+def _wanted(line: dict[str, Any], *, refused: bool, host: str | None) -> bool:
+    if refused and line.get("how") != "refused":
+        return False
+    return host is None or line.get("host") == host
+
+
+def _text(line: dict[str, Any]) -> str:
+    at = printable(str(line.get("at", "")))
+    if line.get("type") != "net.connection":
+        other = [at, *(printable(str(line.get(key, ""))) for key in ("type", "count", "why"))]
+        return " ".join(word for word in other if word)
+    host = str(line.get("host"))
+    where = f"[{host}]" if ":" in host else host
+    words = [
+        at,
+        printable(f"{where}:{line.get('port')}"),
+        str(line.get("how")),
+        f"({printable(str(line.get('name')))})",
+    ]
+    if line.get("how") == "refused":
+        words.append(printable(str(line.get("reason"))))
+    else:
+        words.append(f"up {line.get('bytes_up')} down {line.get('bytes_down')} {line.get('duration')} s")
+    if line.get("count", 1) != 1:
+        words.append(f"×{line['count']}")
+    return " ".join(words)

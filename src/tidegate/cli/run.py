@@ -1,0 +1,182 @@
+"""`tidegate run`: confine one command and say afterwards what it reached.
+
+Thin: what is asked (run_options), which policy (runtime/policy_sources), the task itself (runtime/task), what is said
+at the end. Whatever happens, the exit status says whose it is (HLD-16).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from tidegate.cli.run_options import USAGE, RunOptions, parse_run
+from tidegate.model.errors import EXIT_REFUSAL, StartError, TidegateError
+from tidegate.runtime.outputs import OutputFile
+from tidegate.runtime.state import LOG_NAME, config_folder, make_task_folder, new_task_id, state_folder, sweep_tasks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tidegate.holds.stdio import StdioPlan
+    from tidegate.runtime.gate_link import GateLink
+    from tidegate.runtime.signals import SignalInbox
+    from tidegate.runtime.task import Ended, Order
+
+_OPEN_WARNING = "warning: --open-network: no gate and no policy; the command reaches whatever this machine reaches"
+
+
+def run(argv: list[str]) -> int:
+    """Run `tidegate run` and return its exit status.
+
+    Raises:
+        TidegateError: for what a person can mend; the status file, where one is asked for, says so too.
+    """
+    options = parse_run(argv)
+    if options.help:
+        sys.stdout.write(USAGE)
+        return 0
+    # First of all: a closed standard stream must not become a descriptor of ours.
+    from tidegate.holds.stdio import plan_stdio
+
+    stdio = plan_stdio()
+    status_file = OutputFile(options.status_file, "--status-file") if options.status_file else None
+    try:
+        report = OutputFile(options.report, "--report") if options.report else None
+        ended = _run(options, stdio)
+        status, refused = _tell(options, ended, report)
+    except TidegateError as error:
+        if status_file is not None:
+            status_file.write(_status_text("tidegate", error.exit_status, 0, error.what))
+        raise
+    outcome = ended.outcome
+    if status_file is not None:
+        whose = "tidegate" if refused else outcome.source
+        status_file.write(_status_text(whose, status, outcome.signal, "something was refused" if refused else ""))
+    if outcome.interrupted and not refused:
+        from tidegate.runtime.front import die_like
+
+        die_like(outcome)
+    return status
+
+
+def _run(options: RunOptions, stdio: StdioPlan) -> Ended:
+    from tidegate.holds.hold import find_hold
+    from tidegate.runtime.signals import SignalInbox
+
+    inbox = SignalInbox.install()
+    try:
+        if options.hold == "netns":
+            return _behind_gate(options, stdio, inbox)
+        from tidegate.runtime.task import run_without_gate
+
+        if options.hold == "open":
+            _say(_OPEN_WARNING)
+        order = _order(options, new_log=False)
+        return run_without_gate(order, find_hold(options.hold), stdio, inbox)
+    finally:
+        inbox.restore()
+
+
+def _behind_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox) -> Ended:
+    from tidegate.runtime.gate_link import GateLink
+
+    link = GateLink(_say)
+    try:
+        return _with_gate(options, stdio, inbox, link)
+    finally:
+        link.close()
+
+
+def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: GateLink) -> Ended:
+    from tidegate.holds.hold import find_hold
+    from tidegate.runtime.policy_sources import option_layer, policy_in_force
+    from tidegate.runtime.task import run_behind_gate
+
+    order = _order(options, new_log=True)
+    policy = policy_in_force(
+        folder=order.folder,
+        config=config_folder(os.environ),
+        options=option_layer(allow=options.allow, ask=options.ask_for, deny=options.deny, profile=options.profile),
+        policy_file=options.policy,
+        trust_folder=options.trust_folder,
+        no_folder_policy=options.no_folder_policy,
+    )
+    for note in policy.notes:
+        _say(f"note: {note}")
+    return run_behind_gate(order, policy, find_hold("netns"), link, stdio, inbox)
+
+
+def _order(options: RunOptions, *, new_log: bool) -> Order:
+    from tidegate.runtime.installation import installation_paths
+    from tidegate.runtime.policy_sources import FOLDER_FILE
+    from tidegate.runtime.task import Order
+
+    try:
+        folder = os.path.realpath(os.getcwd())
+    except OSError:
+        raise StartError("the current folder is gone", fix="cd to one that exists") from None
+    environ = dict(os.environ)
+    state = state_folder(environ)
+    task = new_task_id(time.gmtime()[:6], os.urandom(4))
+    log = os.path.abspath(options.log) if options.log else ""
+    readonly = list(installation_paths())
+    # What this run was told must not be what the next run is told by the task.
+    readonly += [os.path.realpath(path) for path in (options.policy, FOLDER_FILE) if path and os.path.isfile(path)]
+    if log:
+        readonly.append(log)
+    elif new_log:
+        log = os.path.join(make_task_folder(state, task), LOG_NAME)
+        sweep_tasks(state)
+    return Order(
+        task=task,
+        phase=options.phase,
+        command=options.command,
+        folder=folder,
+        environ=environ,
+        shares=options.shares,
+        hidden=(state, config_folder(environ)),
+        readonly=tuple(readonly),
+        selftest=options.selftest,
+        log=log,
+    )
+
+
+def _tell(options: RunOptions, ended: Ended, report: OutputFile | None) -> tuple[int, bool]:
+    """Say what happened, and return the exit status and whether it stands for a refusal."""
+    outcome = ended.outcome
+    if not outcome.started and not outcome.gate_lost:
+        from tidegate.runtime.front import exec_sentence
+
+        _raw(exec_sentence(outcome, options.command[0]))
+    rows = ended.rows or ()
+    if rows and not options.quiet:
+        from tidegate.journal.summary import net_lines
+
+        _raw("\n".join(net_lines(rows, ended.more)))
+    refused = any(row[3] == "refused" for row in rows)
+    stands = options.fail_on_refusal and refused and outcome.exit_status == 0
+    status = EXIT_REFUSAL if stands else outcome.exit_status
+    if report is not None:
+        from tidegate.journal.report import report_text
+
+        report.write(report_text(rows, ended.more, exit_status=status))
+    return status, stands
+
+
+def _status_text(source: str, status: int, signal: int, what: str) -> str:
+    from _json import encode_basestring_ascii as quote
+
+    why = f', "what": {quote(what)}' if what else ""
+    return f'{{"source": "{source}", "exit": {status}, "signal": {signal or "null"}{why}}}\n'
+
+
+def _say(text: str) -> None:
+    _raw("\n".join(f"tidegate: {line}" for line in text.splitlines()))
+
+
+def _raw(text: str) -> None:
+    try:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        return

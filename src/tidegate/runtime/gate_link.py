@@ -1,0 +1,130 @@
+"""The front's side of the channel to the gate's process: start it, give it its order, hear of its end.
+
+The gate is forked before any policy text is read. Whatever goes wrong on the other side becomes one of our errors
+here: before the task runs a StartError, afterwards the end of file that the front's loop watches for.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+from _socket import AF_UNIX, SOCK_STREAM, socketpair
+
+from tidegate.model.errors import StartError
+from tidegate.runtime.channel import ChannelClosedError, receive, send
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tidegate.journal.summary import Row
+
+_GONE = "the gate ended before the task began"
+
+
+class GateLink:
+    """A gate's process: its pid and our end of its channel.
+
+    Raises:
+        StartError: from every method, when the gate cannot do what it is told before the task runs.
+    """
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        ours, theirs = socketpair(AF_UNIX, SOCK_STREAM)
+        self._warn = warn
+        self._buffer = bytearray()
+        sys.stdout.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                ours.close()
+                _detach_standard_streams(theirs.fileno())
+                from tidegate.runtime.gate_process import gate_main
+
+                gate_main(theirs)
+            finally:
+                os._exit(1)
+        theirs.close()
+        self.channel = ours
+
+    def fileno(self) -> int:
+        """Return the descriptor whose end of file means that the gate is gone."""
+        return self.channel.fileno()
+
+    def configure(self, order: dict[str, Any]) -> None:
+        """Give the gate its task, policy and log, and wait until it can take a listener."""
+        self._say(order)
+        self._expect("ready")
+
+    def deliver(self, listener: int) -> None:
+        """Hand over the listening socket made inside the task's namespace, and wait until it is served."""
+        self._say(("listener",), listener)
+        self._expect("serving")
+
+    def heard(self, data: bytes) -> None:
+        """Take bytes that the front's loop read from the channel: warnings of a running gate."""
+        self._buffer += data
+        while len(self._buffer) >= 4:
+            end = 4 + int.from_bytes(self._buffer[:4], "big")
+            if len(self._buffer) < end:
+                return
+            message = marshal.loads(bytes(self._buffer[4:end]))  # noqa: S302  from our own child
+            del self._buffer[:end]
+            if message and message[0] in ("warn", "failed"):
+                self._warn(": ".join(part for part in message[1:] if part))
+
+    def finish(self) -> tuple[list[Row], int] | None:
+        """End the gate and return its counts: rows and how many did not fit. None when it is gone already."""
+        try:
+            send(self.channel, ("finish",))
+            while True:
+                message = receive(self.channel)[0]
+                if message[0] == "summary":
+                    return message[1], message[2]
+                if message[0] == "warn":
+                    self._warn(message[1])
+                elif message[0] == "failed":
+                    return None
+        except ChannelClosedError:
+            return None
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close our end, which ends the gate, and reap it."""
+        if self.pid:
+            self.channel.close()
+            pid, self.pid = self.pid, 0
+            try:
+                os.waitpid(pid, 0)
+            except ChildProcessError:
+                return
+
+    def _say(self, value: Any, fd: int = -1) -> None:
+        try:
+            send(self.channel, value, fd)
+        except ChannelClosedError:
+            # It may have said why before it went.
+            self._expect("")
+
+    def _expect(self, word: str) -> None:
+        try:
+            message = receive(self.channel)[0]
+        except ChannelClosedError:
+            raise StartError(_GONE, fix="run it again; if it stays, this is a bug of tidegate", code="gate") from None
+        if message[0] == "failed":
+            raise StartError(message[1], fix=message[2], code="gate")
+        if message[0] != word:
+            raise StartError(_GONE, code="gate")
+
+
+def _detach_standard_streams(keep: int) -> None:
+    """Let go of everything the task's pipes could be waiting on: the gate holds no stream but its channel."""
+    null = os.open("/dev/null", os.O_RDWR)
+    for fd in (0, 1, 2):
+        if fd != keep:
+            os.dup2(null, fd)
+    os.closerange(3, keep)
+    os.closerange(keep + 1, 1 << 20 if keep < 1 << 20 else keep + 2)

@@ -1,0 +1,152 @@
+"""Which policy is in force for a run: files read, layers joined (POL-8).
+
+Nearest last: the user's `policy.yaml` in the configuration folder, the folder's `tidegate.yaml` (only with
+--trust-folder), `--policy FILE`, the options of the command line. A folder's file that nobody spoke about stops the
+start: using it unasked would let the task write its own policy, and leaving it aside unasked would drop its denies.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from tidegate.model.errors import StartError, UsageError
+from tidegate.model.rule import Layer
+from tidegate.policy.layers import PolicyLayer, command_line, join
+from tidegate.policy.rules import RuleError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidegate.policy.policy import Policy
+
+FOLDER_FILE = "tidegate.yaml"
+USER_FILE = "policy.yaml"
+MAX_BYTES = 8 * 1024 * 1024  # POL-0
+
+
+def read_policy_file(path: str) -> bytes:
+    """Return the bytes of a policy file.
+
+    Raises:
+        UsageError: when it cannot be read as a file, or is larger than a policy may be.
+    """
+    try:
+        # Not blocking, so that a pipe nobody writes to is refused and not waited for.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        why = os.strerror(error.errno or errno.EIO)
+        raise UsageError(f"the policy {path!r} cannot be read: {why}", fix="name a file that can be read") from None
+    try:
+        mode = os.fstat(fd).st_mode
+        if stat.S_ISDIR(mode):
+            raise UsageError(f"the policy {path!r} is a folder", fix=f"name a file in it, such as {path}/policy.yaml")
+        if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
+            raise UsageError(f"the policy {path!r} is no file", fix="name a file")
+        os.set_blocking(fd, True)
+        with open(fd, "rb", closefd=False) as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        why = os.strerror(error.errno or errno.EIO)
+        raise UsageError(f"the policy {path!r} cannot be read: {why}", fix="name a file that can be read") from None
+    finally:
+        os.close(fd)
+    if len(data) > MAX_BYTES:
+        raise UsageError(
+            f"the policy {path!r} is larger than 8 MiB", fix="a policy is a list of hosts; see docs/policy.md"
+        )
+    return data
+
+
+def folder_layer(folder: str, *, trusted: bool, ignored: bool) -> PolicyLayer | None:
+    """Return what the folder's `tidegate.yaml` says, None where there is none or it is left aside.
+
+    Raises:
+        StartError: when there is one and nobody said what to do with it (exit 78, POL-9).
+        UsageError: when it is trusted and its text is wrong.
+    """
+    path = os.path.join(folder, FOLDER_FILE)
+    if ignored or not os.path.lexists(path):
+        return None
+    if not trusted:
+        raise StartError(
+            f"this folder has a {FOLDER_FILE} that nobody has trusted",
+            fix="look at it, then use it with --trust-folder or leave it aside with --no-folder-policy",
+            code="untrusted-folder",
+        )
+    if os.path.islink(path):
+        raise StartError(
+            f"{path!r} is a symbolic link, and what it leads to could change",
+            fix=f"put the file itself there, or give it with --policy {os.path.realpath(path)}",
+            code="untrusted-folder",
+        )
+    from tidegate.policy.loader import load_policy
+
+    return load_policy(read_policy_file(path), FOLDER_FILE, Layer.FOLDER, folder=True)
+
+
+def option_layer(
+    *, allow: Sequence[str] = (), ask: Sequence[str] = (), deny: Sequence[str] = (), profile: str = ""
+) -> PolicyLayer:
+    """Return the layer of the command line's own options.
+
+    Raises:
+        UsageError: when one of them is no rule, or the profile is unknown.
+    """
+    for option, texts in (("--allow", allow), ("--ask-for", ask), ("--deny", deny)):
+        for text in texts:
+            try:
+                command_line(allow=[text])
+            except RuleError as error:
+                raise UsageError(f"{option} {_shown(text)}: {error.what}", fix=error.advice) from None
+    try:
+        return command_line(allow=allow, ask=ask, deny=deny, profile=profile or None)
+    except RuleError as error:
+        raise UsageError(f"--profile {_shown(profile)}: {error.what}", fix=error.advice) from None
+
+
+def policy_in_force(
+    *,
+    folder: str,
+    config: str,
+    options: PolicyLayer,
+    policy_file: str = "",
+    trust_folder: bool = False,
+    no_folder_policy: bool = False,
+) -> Policy:
+    """Read what there is to read and join it into the policy of one run.
+
+    Raises:
+        UsageError: for wrong text anywhere, all errors of a file at once.
+        StartError: for a folder's file that nobody trusted.
+    """
+    layers = []
+    user_file = os.path.join(config, USER_FILE)
+    if os.path.lexists(user_file):
+        layers.append(_load(user_file, user_file, Layer.USER))
+    # Who names a policy has spoken about the folder's: it counts only when it is trusted as well.
+    aside = no_folder_policy or (bool(policy_file) and not trust_folder)
+    of_folder = folder_layer(folder, trusted=trust_folder, ignored=aside)
+    if of_folder is not None:
+        layers.append(of_folder)
+    if policy_file:
+        layers.append(_load(policy_file, policy_file, Layer.COMMAND_LINE))
+    layers.append(options)
+    try:
+        return join(*layers)
+    except RuleError as error:
+        raise UsageError(error.what, fix=error.advice) from None
+
+
+def _load(path: str, shown: str, layer: Layer) -> PolicyLayer:
+    from tidegate.policy.loader import load_policy
+
+    return load_policy(read_policy_file(path), shown, layer)
+
+
+def _shown(text: str) -> str:
+    """The text as a person may see it: control characters escaped, not too long (ASK-6)."""
+    escaped = ascii(text)
+    return escaped if len(escaped) <= 80 else escaped[:77] + "…'"

@@ -1,0 +1,134 @@
+"""One task from start to end: gate, hold and front put together (DESIGN: `run` is three processes).
+
+The order matters. The standard streams are looked at before anything is opened, so that a closed one cannot become a
+socket of ours. The gate is forked before any policy text is read, so that it stays small. The journal is open and the
+gate serves before the fence is proven, and the fence is proven before the command's first instruction.
+"""
+
+from __future__ import annotations
+
+from tidegate.model.value import Value
+from tidegate.runtime.environment import task_environment, without_proxies
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tidegate.holds.hold import Hold, LaunchSpec
+    from tidegate.holds.stdio import StdioPlan
+    from tidegate.journal.summary import Row
+    from tidegate.policy.policy import Policy
+    from tidegate.runtime.front import Outcome
+    from tidegate.runtime.gate_link import GateLink
+    from tidegate.runtime.signals import SignalInbox
+
+GATE_HOST = "127.0.0.1"
+GATE_PORT = 3128  # squid's, and HLD-4's: what people expect of a proxy
+
+
+class Order(Value):
+    """What is to be run, and how it is confined. Paths are absolute."""
+
+    task: str
+    phase: str
+    command: tuple[str, ...]
+    folder: str
+    environ: dict[str, str]
+    shares: tuple[object, ...]
+    hidden: tuple[str, ...]
+    readonly: tuple[str, ...]
+    selftest: bool
+    log: str
+
+
+class Ended(Value):
+    """How it went: the front's outcome and what the gate counted (None where there was no gate)."""
+
+    outcome: Outcome
+    rows: tuple[Row, ...] | None
+    more: int = 0
+
+
+_PROXY_VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+def proxies_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that name the operator's own upstream proxies (GAT-8), in either case."""
+    return {name: value for name, value in environ.items() if name.upper() in _PROXY_VARIABLES}
+
+
+def run_behind_gate(
+    order: Order, policy: Policy, hold: Hold, link: GateLink, stdio: StdioPlan, inbox: SignalInbox
+) -> Ended:
+    """Run the command behind its gate and return how it ended.
+
+    Raises:
+        StartError: when it cannot start as asked; nothing of it has run and nothing is left behind.
+    """
+    from tidegate.policy.snapshot import to_plain
+    from tidegate.runtime.front import Front
+
+    link.configure(
+        {
+            "task": order.task,
+            "phase": order.phase,
+            "policy": to_plain(policy),
+            "log": order.log,
+            "environment": proxies_of(order.environ),
+            "protected_ports": (),
+        }
+    )
+    environment = task_environment(
+        order.environ, task=order.task, host=GATE_HOST, port=GATE_PORT, own_loopback=True, capture=False
+    )
+    running = hold.launch(_spec(order, environment, stdio), link.deliver)
+    front = Front(running, stdio, gate_fd=link.fileno(), gate_pid=link.pid, inbox=inbox, on_gate_message=link.heard)
+    outcome = front.run()
+    counted = link.finish()
+    if counted is None:
+        rows, more = _rows_from_log(order.log)
+    else:
+        rows, more = counted
+    return Ended(outcome, tuple(rows), more)
+
+
+def run_without_gate(order: Order, hold: Hold, stdio: StdioPlan, inbox: SignalInbox) -> Ended:
+    """Run the command in a hold that has no gate: `open` or `offline` (HLD-5).
+
+    Raises:
+        StartError: as `run_behind_gate`.
+    """
+    from tidegate.runtime.front import Front
+
+    environment = dict(order.environ) if hold.name == "open" else without_proxies(order.environ)
+    environment["TIDEGATE_TASK"] = order.task
+    running = hold.launch(_spec(order, environment, stdio), None)
+    return Ended(Front(running, stdio, gate_fd=None, inbox=inbox).run(), None)
+
+
+def _spec(order: Order, environment: dict[str, str], stdio: StdioPlan) -> LaunchSpec:
+    from tidegate.holds.hold import LaunchSpec
+
+    return LaunchSpec(
+        argv=order.command,
+        env=environment,
+        cwd=order.folder,
+        workspace=None if order.folder == "/" else order.folder,
+        shares=order.shares,  # type: ignore[arg-type]
+        hidden=order.hidden,
+        readonly=order.readonly,
+        port=GATE_PORT,
+        selftest=order.selftest,
+        run_id=order.task,
+        stdio=stdio,
+    )
+
+
+def _rows_from_log(path: str) -> tuple[list[Row], int]:
+    """The gate was lost: what it wrote down is what is known."""
+    from tidegate.journal.readback import rows_of
+
+    try:
+        return rows_of(path)
+    except OSError:
+        return [], 0

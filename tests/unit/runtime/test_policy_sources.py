@@ -1,0 +1,142 @@
+"""tidegate.runtime.policy_sources."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tidegate.model.destination import parse_authority
+from tidegate.model.errors import StartError, UsageError
+from tidegate.model.verdict import Phase, Verdict
+from tidegate.policy.decide import decide
+from tidegate.policy.policy import Policy
+from tidegate.runtime.policy_sources import FOLDER_FILE, USER_FILE, option_layer, policy_in_force, read_policy_file
+
+
+class Place:
+    """A folder and a configuration folder to put policies into."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = root / "project"
+        self.config = root / "config"
+        self.folder.mkdir()
+        self.config.mkdir()
+
+    def policy(self, **options: object) -> Policy:
+        layer = option_layer(**options.pop("options", {}))  # type: ignore[arg-type]
+        return policy_in_force(folder=str(self.folder), config=str(self.config), options=layer, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """An empty place: no policy anywhere."""
+    return Place(tmp_path)
+
+
+def _verdict(policy: Policy, target: str) -> Verdict:
+    return decide(policy, parse_authority(target), Phase.RUNTIME).verdict
+
+
+def test_with_nothing_at_all_the_profile_is_balanced(place: Place) -> None:
+    """POL-10: registries pass, everything else is asked about."""
+    policy = place.policy()
+    assert policy.profile == "balanced"
+    assert _verdict(policy, "pypi.org:443") is Verdict.ALLOW
+    assert _verdict(policy, "example.com:443") is Verdict.ASK
+
+
+def test_options_add_to_what_is_in_force(place: Place) -> None:
+    """POL-10: --allow adds; --deny wins."""
+    policy = place.policy(options={"allow": ["example.com:443"], "deny": ["pypi.org"]})
+    assert _verdict(policy, "example.com:443") is Verdict.ALLOW
+    assert _verdict(policy, "example.com:80") is Verdict.ASK
+    assert _verdict(policy, "pypi.org:443") is Verdict.DENY
+    assert _verdict(policy, "registry.npmjs.org:443") is Verdict.ALLOW
+
+
+def test_a_policy_file_replaces_profile_presets_and_the_users_allows(place: Place) -> None:
+    """POL-8: --policy gets exactly its own, but a deny of the user stays."""
+    (place.config / USER_FILE).write_text("network:\n  runtime:\n    allow: [u.test]\n    deny: [d.test]\n")
+    file = place.folder / "p.yaml"
+    file.write_text("network:\n  runtime:\n    allow: [a.test, d.test]\n")
+    policy = place.policy(policy_file=str(file))
+    assert _verdict(policy, "a.test:443") is Verdict.ALLOW
+    assert _verdict(policy, "u.test:443") is Verdict.DENY
+    assert _verdict(policy, "d.test:443") is Verdict.DENY
+    assert _verdict(policy, "pypi.org:443") is Verdict.DENY
+
+
+def test_an_untrusted_folder_file_stops_the_start(place: Place) -> None:
+    """POL-9: exit 78 naming both ways out; with either of them the run goes on as it says."""
+    (place.folder / FOLDER_FILE).write_text("network:\n  runtime:\n    allow: [f.test]\n")
+    with pytest.raises(StartError, match="nobody has trusted") as raised:
+        place.policy()
+    assert raised.value.exit_status == 78
+    assert "--trust-folder" in raised.value.fix
+    assert "--no-folder-policy" in raised.value.fix
+    assert _verdict(place.policy(trust_folder=True), "f.test:443") is Verdict.ALLOW
+    assert _verdict(place.policy(no_folder_policy=True), "f.test:443") is Verdict.ASK
+
+
+def test_a_folder_file_that_is_a_link_is_refused_even_when_trusted(place: Place, tmp_path: Path) -> None:
+    """POL-9: symlinks are refused: the bytes trusted must be the bytes parsed."""
+    (tmp_path / "other.yaml").write_text("network:\n  runtime:\n    allow: [f.test]\n")
+    (place.folder / FOLDER_FILE).symlink_to(tmp_path / "other.yaml")
+    with pytest.raises(StartError, match="symbolic link"):
+        place.policy(trust_folder=True)
+
+
+def test_who_names_the_folders_file_as_a_policy_has_trusted_it(place: Place) -> None:
+    """--policy tidegate.yaml is a person's own word for exactly that file."""
+    file = place.folder / FOLDER_FILE
+    file.write_text("network:\n  runtime:\n    allow: [f.test]\n")
+    assert _verdict(place.policy(policy_file=str(file)), "f.test:443") is Verdict.ALLOW
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [("missing", "No such file"), ("folder", "is a folder"), ("large", "larger than 8 MiB"), ("device", "is no file")],
+)
+def test_a_policy_that_is_no_readable_file_is_one_line(tmp_path: Path, kind: str, what: str) -> None:
+    """Bad input: exit 2, what is wrong, what to write instead; never a wait or a traceback."""
+    path = tmp_path / "p.yaml"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "large":
+        with path.open("wb") as file:
+            file.truncate(10_000_000)
+    elif kind == "device":
+        path = Path("/dev/zero")
+    with pytest.raises(UsageError, match=what) as raised:
+        read_policy_file(str(path))
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_an_unreadable_policy_is_one_line(tmp_path: Path) -> None:
+    """Bad input: a file without permission."""
+    path = tmp_path / "p.yaml"
+    path.write_text("default: deny\n")
+    path.chmod(0)
+    with pytest.raises(UsageError, match="Permission denied"):
+        read_policy_file(str(path))
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"allow": ["https://x.test/"]}, "--allow 'https://x.test/'"),
+        ({"ask": ["*x.test"]}, "--ask-for '*x.test'"),
+        ({"deny": ["a b"]}, "--deny 'a b'"),
+        ({"allow": ["a\x1b[2J"]}, r"--allow 'a\\x1b\[2J'"),
+        ({"profile": "balancd"}, "--profile 'balancd'"),
+    ],
+)
+def test_a_bad_option_names_itself_and_the_cure(options: dict[str, object], what: str) -> None:
+    """POL-2: the text at fault and what to write instead; escape codes never reach the terminal."""
+    with pytest.raises(UsageError, match=what.replace("*", r"\*")) as raised:
+        option_layer(**options)  # type: ignore[arg-type]
+    assert raised.value.fix
+    assert "\x1b" not in str(raised.value)
