@@ -1,0 +1,50 @@
+"""The first Python of every start: `python -I -S boot.py FOLDER ENVIRONMENT ARGS...`.
+
+It puts src/ and the environment's packages on the path (nothing is read from the second until something is imported
+from it, which `run` does not) and hands over to the command line. Imports here are the C modules that Python has loaded
+anyway. It ends as a program in C would on Ctrl-C and on a closed pipe: by the signal, without a traceback.
+"""
+
+import posix
+import sys
+
+folder, environment = sys.argv[1:3]
+arguments = sys.argv[3:]
+sys.argv[:] = [folder + "/tidegate", *arguments]
+version = sys.version_info
+packages = f"{environment}/lib/python{version[0]}.{version[1]}/site-packages"
+try:
+    posix.stat(packages)
+except OSError:  # the Python under the environment was replaced by another version
+    prepare = folder + "/scripts/launcher/prepare.py"
+    posix.execv(sys.executable, [sys.executable, "-I", prepare, folder, "run", *arguments])
+if environment != folder + "/.venv":
+    sys.pycache_prefix = environment + "/pycache"
+sys.path.insert(0, folder + "/src")
+sys.path.append(packages)
+
+
+def die_by(name: str) -> None:
+    """End by a signal, so that whoever started us sees it."""
+    import _signal  # the C half of signal; the other half costs 5 ms
+
+    number = getattr(_signal, name)
+    _signal.signal(number, _signal.SIG_DFL)
+    posix.kill(posix.getpid(), number)
+
+
+try:
+    from tidegate.cli.main import main
+
+    status = main(arguments)
+    if sys.stdout is not None:
+        sys.stdout.flush()
+except BrokenPipeError:
+    die_by("SIGPIPE")
+except KeyboardInterrupt:
+    die_by("SIGINT")
+except OSError as error:  # the flush, on a full disk; other errors are main's own
+    sys.stdout = None
+    sys.stderr.write(f"tidegate: cannot write the output: {error.strerror}\n")
+    status = 74  # EX_IOERR of sysexits.h
+sys.exit(status)
