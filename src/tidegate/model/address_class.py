@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from tidegate.model.value import Value
+
 
 class AddressClass(Enum):
     """What an address is to this machine. The table of ranges is in addresses/."""
@@ -20,3 +22,15 @@ class Admission(Enum):
     NEVER = "never"
     EXACT_HOST = "exact-host"
     EXACT_HOST_PORT = "exact-host-port"
+
+
+class Modes(Value):
+    """What of a policy admission needs after resolving: both modes, and the ports that stay closed on this machine.
+
+    `locked` says that a command-line `--allow` would change nothing, so a refusal does not offer it.
+    """
+
+    private: Admission = Admission.EXACT_HOST_PORT
+    own: Admission = Admission.EXACT_HOST_PORT
+    protected_ports: frozenset[int] = frozenset()
+    locked: bool = False

@@ -17,6 +17,7 @@ class Reason(Enum):
 
     # Verdicts of the policy.
     ALLOWED = ("allowed", "a rule allows it", 0, "")
+    ALLOWED_BY_DEFAULT = ("allowed-by-default", "the profile allows and records everything else", 0, "")
     NO_RULE = ("no-rule", "no rule allows it", 403, "http_request_denied")
     PORT_NOT_ALLOWED = (
         "port-not-allowed",

@@ -1,1 +1,40 @@
-"""Presets: named host groups as data files, each host with its source."""
+"""Presets: named groups of hosts, kept as data files (POL-11).
+
+The YAML files here are the source; `compiled` is what runs read. A preset's hosts are exact names on port 443. A group
+(`package-registries`) is the union of its presets, and names their rules for people.
+"""
+
+from __future__ import annotations
+
+from tidegate.policy.presets.compiled import GROUPS, HOSTS
+
+PRESET_PORT = 443
+PRESET_NAMES = (*GROUPS, *HOSTS)
+
+_GROUP_OF = {preset: group for group, presets in GROUPS.items() for preset in presets}
+
+
+class UnknownPresetError(ValueError):
+    """There is no preset of this name. `names` are those that there are."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no preset {name!r}")
+        self.names = PRESET_NAMES
+
+
+def members(name: str) -> tuple[str, ...]:
+    """Return the presets that `name` means: itself, or those of a group.
+
+    Raises:
+        UnknownPresetError: when it is neither.
+    """
+    if name in HOSTS:
+        return (name,)
+    if name not in GROUPS:
+        raise UnknownPresetError(name)
+    return GROUPS[name]
+
+
+def rule_name(preset: str) -> str:
+    """Return the name that rules of a preset carry: its group's, or its own where it is in none."""
+    return _GROUP_OF.get(preset, preset)

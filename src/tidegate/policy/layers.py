@@ -1,0 +1,256 @@
+"""Joining the layers of a policy into one (POL-8, POL-10).
+
+Layers come from the administrator, the user's config, the folder's file, `--policy` and the options of the command
+line; each is text that was read elsewhere. `join` is the whole meaning of their order:
+
+* Every deny stays, whatever layer it is from.
+* `--policy` or a trusted folder file *replaces*: profile, presets, and what the layers before it allow or ask.
+* `profile` and `default` are the last layer's that names one; naming a profile brings its default along. A replacing
+  policy that names hosts or phases and no profile gets exactly its own: no preset, and what no rule names is denied.
+* Phases that such a policy leaves out, or leaves empty, are closed; only the command line adds rules to them.
+* A locked layer takes only denies from the layers above it, and harness hosts. Protected ports of all layers add up.
+* Every other setting is the last layer's that names it.
+
+What it does not do: whether a layer may say something at all (POL-9) is judged where its text is read.
+"""
+
+from __future__ import annotations
+
+from tidegate.model.address_class import Admission
+from tidegate.model.limits import DEFAULT_LIMITS
+from tidegate.model.rule import Layer, Origin
+from tidegate.model.value import Value
+from tidegate.model.verdict import Phase, Verdict
+from tidegate.policy.policy import Policy, make_policy
+from tidegate.policy.presets import PRESET_PORT, UnknownPresetError, members, rule_name
+from tidegate.policy.presets.compiled import HOSTS
+from tidegate.policy.profiles import DEFAULT_PROFILE, PROFILES
+from tidegate.policy.rows import VERDICT, rule_row
+from tidegate.policy.rules import RuleError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import TypeVar
+
+    from tidegate.policy.rows import Row
+
+    T = TypeVar("T")
+
+_BOTH = (Phase.INSTALL, Phase.RUNTIME)
+_DENY = Verdict.DENY.value
+
+
+class PresetUse(Value):
+    """A preset or group named in a layer: in a list of one phase, or for every open phase (`phase` None)."""
+
+    name: str
+    verdict: Verdict = Verdict.ALLOW
+    phase: Phase | None = None
+    source: str = ""
+
+
+class PolicyLayer(Value):
+    """What one file, or the options of the command line, contribute. None and () mean that it does not say.
+
+    `rows` are its rules (rows.rule_row). `mirrors` are hosts that stand in for a preset's, as written rules: pairs of
+    the preset and its ((rule text, source), …). `replaces` marks `--policy` and the folder's file. `phases` is None
+    without a `network` key, else the phases that have at least one entry. `limits` are fields of model.limits.Limits.
+    """
+
+    layer: Layer
+    source: str
+    rows: tuple[Row, ...] = ()
+    presets: tuple[PresetUse, ...] = ()
+    mirrors: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    replaces: bool = False
+    phases: frozenset[Phase] | None = None
+    profile: str | None = None
+    default: Verdict | None = None
+    default_source: str = ""
+    private: Admission | None = None
+    own: Admission | None = None
+    tls: str | None = None
+    limits: tuple[tuple[str, float], ...] = ()
+    protected_ports: tuple[int, ...] = ()
+    upstream_resolve: str | None = None
+    locked: bool = False
+    setup: tuple[str, ...] = ()
+
+    @property
+    def names_hosts(self) -> bool:
+        """Whether it says by itself what is reached: by rules, presets or phases."""
+        return bool(self.rows or self.presets) or self.phases is not None
+
+
+def join(*layers: PolicyLayer) -> Policy:
+    """Return the policy that these layers make together; none at all make the profile `balanced`.
+
+    The layers are put in the order of their `layer`; within one, the order of the arguments stays.
+
+    Raises:
+        RuleError: for a profile or preset that does not exist, or a mirror that is no rule.
+    """
+    ordered, notes = _under_the_lock(sorted(layers, key=lambda layer: layer.layer))
+    first = max((at for at, layer in enumerate(ordered) if layer.replaces), default=0)
+    closed = _closed_phases(ordered[first] if ordered else None)
+    profile, default, default_source = _profile_and_default(ordered)
+    mirrors = dict(pair for layer in ordered for pair in layer.mirrors)
+
+    rows: list[Row] = []
+    if profile is not None:
+        for name in PROFILES[profile].presets:
+            rows.extend(_preset_rows(PresetUse(name), Layer.BUILTIN, closed, mirrors))
+    for at, layer in enumerate(ordered):
+        replaced = at < first
+        rows.extend([row for row in layer.rows if row[VERDICT] == _DENY] if replaced else layer.rows)
+        shut = closed if layer.replaces or layer.layer is not Layer.COMMAND_LINE else frozenset()
+        for use in layer.presets:
+            if not replaced or use.verdict is Verdict.DENY:
+                rows.extend(_preset_rows(use, layer.layer, shut, mirrors))
+    limits = {name: value for layer in ordered for name, value in layer.limits}
+    return make_policy(
+        rows,
+        default=default,
+        default_source=default_source,
+        profile=profile,
+        closed_phases=closed,
+        private=_last([layer.private for layer in ordered], Admission.EXACT_HOST_PORT),
+        own=_last([layer.own for layer in ordered], Admission.EXACT_HOST_PORT),
+        protected_ports=[port for layer in ordered for port in layer.protected_ports],
+        locked=any(layer.locked for layer in ordered),
+        tls=_last([layer.tls for layer in ordered], "any"),
+        upstream_resolve=_last([layer.upstream_resolve for layer in ordered], "check"),
+        limits=DEFAULT_LIMITS.replace(**limits) if limits else DEFAULT_LIMITS,
+        setup=_last([layer.setup or None for layer in ordered], ()),
+        notes=notes,
+    )
+
+
+def command_line(
+    *, allow: Sequence[str] = (), ask: Sequence[str] = (), deny: Sequence[str] = (), profile: str | None = None
+) -> PolicyLayer:
+    """Return the layer of `--allow`, `--ask-for`, `--deny` and `--profile`; each rule counts in both phases.
+
+    `@preset` stands for the hosts of a preset.
+
+    Raises:
+        RuleError: when a text is no rule, or names no preset or profile; `what` begins with the option and its text.
+    """
+    rows: list[Row] = []
+    presets: list[PresetUse] = []
+    for option, verdict, texts in (
+        ("--allow", Verdict.ALLOW, allow),
+        ("--ask-for", Verdict.ASK, ask),
+        ("--deny", Verdict.DENY, deny),
+    ):
+        for text in texts:
+            try:
+                if text[:1] == "@":
+                    _known_preset(text[1:])
+                    presets.append(PresetUse(text[1:], verdict, None, option))
+                    continue
+                rows.extend(
+                    rule_row(text, verdict, phase, "command-line", option, Origin.WRITTEN, Layer.COMMAND_LINE)
+                    for phase in _BOTH
+                )
+            except RuleError as error:
+                raise RuleError(f"{option} {text}: {error.what}", error.advice) from None
+    if profile is not None and profile not in PROFILES:
+        raise RuleError(f"--profile {profile}: there is no such profile", f"one of {', '.join(PROFILES)}")
+    return PolicyLayer(Layer.COMMAND_LINE, "command line", tuple(rows), tuple(presets), profile=profile)
+
+
+def _under_the_lock(layers: list[PolicyLayer]) -> tuple[list[PolicyLayer], tuple[str, ...]]:
+    """Cut the layers above a locked one down to their denies; also say what was cut."""
+    kept: list[PolicyLayer] = []
+    notes: list[str] = []
+    lock: PolicyLayer | None = None
+    for layer in layers:
+        if lock is None or layer.layer is Layer.HARNESS:
+            kept.append(layer)
+        else:
+            denies = PolicyLayer(
+                layer.layer,
+                layer.source,
+                tuple(row for row in layer.rows if row[VERDICT] == _DENY),
+                tuple(use for use in layer.presets if use.verdict is Verdict.DENY),
+                protected_ports=layer.protected_ports,
+            )
+            kept.append(denies)
+            if layer.replace(default_source="") != denies:
+                notes.append(f"{lock.source} is locked: of {layer.source} only what it denies counts")
+        if layer.locked and lock is None:
+            lock = layer
+    return kept, tuple(notes)
+
+
+def _closed_phases(governing: PolicyLayer | None) -> frozenset[Phase]:
+    if governing is None or not governing.replaces or governing.phases is None:
+        return frozenset()
+    return frozenset(_BOTH) - governing.phases
+
+
+def _profile_and_default(layers: list[PolicyLayer]) -> tuple[str | None, Verdict, str]:
+    profile: str | None = DEFAULT_PROFILE
+    default = PROFILES[DEFAULT_PROFILE].default
+    source = f"profile {DEFAULT_PROFILE}"
+    for layer in layers:
+        if layer.profile is not None:
+            if layer.profile not in PROFILES:
+                raise RuleError(f"there is no profile {layer.profile!r}", f"one of {', '.join(PROFILES)}")
+            profile = layer.profile
+            default = PROFILES[profile].default
+            source = f"profile {profile}"
+        elif layer.replaces and layer.names_hosts:
+            profile = None
+            default = Verdict.DENY
+            source = layer.source
+        if layer.default is not None:
+            default = layer.default
+            source = layer.default_source or layer.source
+    return profile, default, source
+
+
+def _preset_rows(
+    use: PresetUse,
+    layer: Layer,
+    closed: frozenset[Phase],
+    mirrors: dict[str, tuple[tuple[str, str], ...]],
+) -> Iterable[Row]:
+    """Yield the rows of a preset in one layer; into a closed phase go only denies."""
+    for phase in _BOTH if use.phase is None else (use.phase,):
+        if phase in closed and use.verdict is not Verdict.DENY:
+            continue
+        for preset in _known_preset(use.name):
+            name = rule_name(preset)
+            mirror = mirrors.get(preset)
+            if mirror is not None:
+                for text, source in mirror:
+                    yield rule_row(text, use.verdict, phase, name, source, Origin.WRITTEN, layer)
+                continue
+            for host in HOSTS[preset]:
+                yield (
+                    f"{host}:{PRESET_PORT}",
+                    "exact",
+                    host,
+                    PRESET_PORT,
+                    use.verdict.value,
+                    phase.value,
+                    name,
+                    f"preset {preset}",
+                    int(Origin.PRESET),
+                    int(layer),
+                    None,
+                )
+
+
+def _known_preset(name: str) -> tuple[str, ...]:
+    try:
+        return members(name)
+    except UnknownPresetError as error:
+        raise RuleError(f"there is no preset {name!r}", f"one of {', '.join(error.names)}") from None
+
+
+def _last(said: list[T | None], otherwise: T) -> T:
+    return next((value for value in reversed(said) if value is not None), otherwise)
