@@ -1,0 +1,55 @@
+"""The one error of this room: what was wrong with the bytes, without ever repeating a secret.
+
+`detail` and `raw` end up in answers, in the journal and on terminals. So both are printable ASCII, bounded,
+and free of user names, passwords, header values and query strings (JRN-5); `escaped` is how raw bytes get there.
+"""
+
+from __future__ import annotations
+
+from tidegate.model.destination import Destination
+from tidegate.model.reason import Reason
+
+MAX_SHOWN = 256  # bytes of a raw host in the journal (CASES, conventions)
+
+# Code points 0-255 as they may be shown; str.translate of the latin-1 text is one call for any length.
+_SHOWN = {code: chr(code) if 0x20 <= code < 0x7F and code != 0x5C else f"\\x{code:02x}" for code in range(256)}
+
+
+class WireError(Exception):
+    """The bytes are not what they must be.
+
+    Attributes:
+        reason: what the client is told and the journal records; its status is the answer's.
+        detail: one clause for people that says what exactly is wrong.
+        raw: the escaped host, with its port, as it was sent, where it never became a destination; else ''.
+        destination: what the request line names, where that much was clear.
+        reply: what to send before closing where the protocol has an answer of its own (SOCKS5); else empty.
+    """
+
+    def __init__(
+        self, reason: Reason, detail: str, *, raw: str = "", destination: Destination | None = None, reply: bytes = b""
+    ) -> None:
+        super().__init__(f"{reason.word}: {detail}")
+        self.reason = reason
+        self.detail = detail
+        self.raw = raw
+        self.destination = destination
+        self.reply = reply
+
+    def sentence(self) -> str:
+        """One line for people."""
+        shown = str(self.destination) if self.destination is not None else self.raw
+        line = f"{self.reason.sentence}: {self.detail} [{self.reason.word}]"
+        return f"{shown}: {line}" if shown else line
+
+
+def escaped(raw: bytes | str, limit: int = MAX_SHOWN) -> str:
+    r"""Return `raw` as printable ASCII of at most `limit` characters; other bytes, and '\', become `\xNN`."""
+    data = raw[:limit].encode("utf-8", "surrogateescape") if isinstance(raw, str) else bytes(raw[:limit])
+    text = data.decode("latin-1").translate(_SHOWN)
+    if len(text) <= limit:
+        return text
+    text = text[:limit]
+    # Never end in the middle of an escape.
+    cut = text.rfind("\\", limit - 3)
+    return text[:cut] if cut >= 0 else text
