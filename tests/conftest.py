@@ -2,4 +2,10 @@
 
 from __future__ import annotations
 
+from hypothesis import settings
+
 pytest_plugins = ["tests.lab.plugin"]
+
+# A deadline would measure the machine: the suite runs in parallel, on whatever CI has.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
