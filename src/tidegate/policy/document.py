@@ -192,6 +192,12 @@ def _decode(data: bytes, problems: Problems) -> str | None:
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or (data[:1] == b"\0" and b"\0" in data[1:4]) or data[1:2] == b"\0":
         problems.add(1, 1, "the file is UTF-16 or UTF-32", "", "save it as UTF-8")
         return None
+    nul = data.find(b"\0")
+    if nul >= 0:
+        before = data[:nul].decode("utf-8", "replace")
+        line, column = place_of(before, len(before))
+        problems.add(line, column, "a NUL byte, as binary files have", "", "name a policy in YAML or JSON")
+        return None
     if data[:3] == b"\xef\xbb\xbf":
         problems.add(1, 1, "the file begins with a byte order mark", "", "save it as UTF-8 without one")
         return None
@@ -216,8 +222,6 @@ def _decode(data: bytes, problems: Problems) -> str | None:
             problems.add(line, column, "a line end that not every reader sees", char, "end lines with a newline")
         else:
             problems.add(line, column, "a character that cannot be seen", char, "remove it")
-        if char == "\0":
-            return None  # a binary file: one line says it
     return None if unseen else text
 
 

@@ -16,6 +16,7 @@ from tidegate.model.value import Value
 
 MAX_PRINTED: Final = 50  # POL-0
 MAX_SHOWN: Final = 60  # characters of the text at fault
+_MAX_CLAUSE: Final = 300  # of the other parts of a line, which may quote the text
 # After so many a file is not a policy with mistakes but something else; checking the rest only costs time.
 MAX_COUNTED: Final = 1000
 
@@ -46,9 +47,13 @@ class Problem(Value):
     advice: str = ""
 
     def __str__(self) -> str:
-        place = f"{on_screen(self.filename, 200)}:{self.line}:{self.column}" if self.line else on_screen(self.filename)
-        shown = f": '{on_screen(self.text)}'" if self.text else ""
-        return f"{place}: {self.what}{shown}: {self.advice}" if self.advice else f"{place}: {self.what}{shown}"
+        filename = on_screen(self.filename, _MAX_CLAUSE)
+        parts = [f"{filename}:{self.line}:{self.column}" if self.line else filename, on_screen(self.what, _MAX_CLAUSE)]
+        if self.text:
+            parts.append(f"'{on_screen(self.text)}'")
+        if self.advice:
+            parts.append(on_screen(self.advice, _MAX_CLAUSE))
+        return ": ".join(parts)
 
 
 class PolicyErrors(UsageError):  # noqa: N818 - it carries all of a file's errors, hence the plural
@@ -79,12 +84,12 @@ class TooManyProblemsError(Exception):
 
 
 class Problems:
-    """Collects the problems of one file in the order of its text."""
+    """Collects the problems of one file in the order of its text; `count` is how many there are so far."""
 
     def __init__(self, filename: str) -> None:
         self.filename = filename
         self._kept: dict[tuple[int, int, str], Problem] = {}
-        self._count = 0
+        self.count = 0
 
     def __bool__(self) -> bool:
         return bool(self._kept)
@@ -98,16 +103,16 @@ class Problems:
         key = (line, column, what)
         if key in self._kept:
             return
-        self._count += 1
+        self.count += 1
         if len(self._kept) < MAX_PRINTED:
             self._kept[key] = Problem(self.filename, line, column, what, text, advice)
-        if self._count >= MAX_COUNTED:
+        if self.count >= MAX_COUNTED:
             raise TooManyProblemsError
 
     def error(self, *, more: bool = False) -> PolicyErrors:
         """Return what was collected as the error to raise."""
         kept = sorted(self._kept.values(), key=lambda problem: (problem.line, problem.column))
-        return PolicyErrors(kept, self._count, more=more)
+        return PolicyErrors(kept, self.count, more=more)
 
 
 def place_of(text: str, index: int) -> tuple[int, int]:

@@ -94,7 +94,7 @@ def test_nodes_know_where_they_stand() -> None:
         ("a: 1".encode("utf-16-be"), "f:1:1: the file is UTF-16 or UTF-32: save it as UTF-8"),
         ("a: 1".encode("utf-32"), "f:1:1: the file is UTF-16 or UTF-32: save it as UTF-8"),
         (b"a: 1\nb: \xff", "f:2:4: the file is not UTF-8: 'ÿ': save it as UTF-8"),
-        (b"a: b\0c", "f:1:5: a character that cannot be seen: '\\x00': remove it"),
+        (b"a: b\0c", "f:1:5: a NUL byte, as binary files have: name a policy in YAML or JSON"),
         (b"a: \x1b[2J", "f:1:4: a character that cannot be seen: '\\x1b': remove it"),
         (b"a: 1 # x\rb: 2", "f:1:9: a carriage return without a newline: '\\r': end lines with a newline"),
         ("# x\u2028b: 2".encode(), "f:1:4: a line end that not every reader sees: '\\u2028': end lines with a newline"),
