@@ -1,0 +1,209 @@
+"""The gate: reactor, listeners, and everything their connections share.
+
+Rules of the file:
+
+* One gate serves any number of tasks on one thread. `post` and `stop` may be called from anywhere, nothing else.
+* Whatever a connection needs (resolver, pipes, surroundings, upstream) hangs here, is bounded, and is closed here.
+* What is recorded is flushed once per turn. When `run` returns, every open connection is closed and recorded.
+* Threads exist only once a name was looked up (resolve.py).
+
+The names at the bottom are what other rooms use; everything else in gate/ is private to it.
+"""
+
+from __future__ import annotations
+
+from _signal import SIG_IGN, SIGPIPE, getsignal, signal
+from time import monotonic
+
+from tidegate.gate.connection import Linger
+from tidegate.gate.listener import Listener, keep_alive
+from tidegate.gate.pipes import PipePool
+from tidegate.gate.reactor import Reactor
+from tidegate.gate.task import GateTask
+from tidegate.gate.tunnel import Tunnel
+from tidegate.model.reason import Reason
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+    from collections.abc import Callable
+
+    from tidegate.addresses.surroundings import Surroundings
+    from tidegate.gate.resolve import Resolver
+    from tidegate.gate.upstream import UpstreamConfig
+    from tidegate.model.event import Event
+    from tidegate.model.seams import Asker, Recorder
+
+ROUND = 20.0  # seconds between looks at tunnels that became old enough for keepalive
+
+
+class _Watch:
+    """A descriptor of somebody else in the gate's loop."""
+
+    __slots__ = ("_callback",)
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback = callback
+
+    def ready(self, _fd: int, _mask: int) -> None:
+        """Tell them."""
+        self._callback()
+
+    def cut(self, _reason: Reason) -> None:
+        """Theirs to close."""
+
+    def broken(self, _error: Exception) -> None:
+        """Theirs to mend."""
+
+
+class Gate:
+    """See the head of the file. `wall` gives Unix time, `clock` monotonic seconds.
+
+    `surroundings` must return the same object while nothing changes; without it the gate watches this machine's
+    interfaces itself, and adds `protected_ports`. `fault` is told of exceptions that are bugs.
+    """
+
+    def __init__(
+        self,
+        *,
+        recorder: Recorder,
+        wall: Callable[[], float],
+        clock: Callable[[], float] = monotonic,
+        asker: Asker | None = None,
+        surroundings: Callable[[], Surroundings] | None = None,
+        protected_ports: frozenset[int] = frozenset(),
+        resolver: Resolver | None = None,
+        upstream: UpstreamConfig | None = None,
+        fault: Callable[[Exception], None] | None = None,
+    ) -> None:
+        self.faults = 0
+        self.connections = 0
+        self.wall = wall
+        self.clock = clock
+        self.asker = asker
+        self.upstream = upstream
+        self.pipes = PipePool()
+        self.reactor = Reactor(clock, self.fault)
+        self._on_fault = fault
+        self._recorder = recorder
+        self._recorded = False
+        self._resolver = resolver
+        self._own_resolver = resolver is None
+        self._interfaces = None
+        if surroundings is None:
+            from tidegate.gate.interfaces import Interfaces
+
+            self._interfaces = Interfaces(self.reactor, protected_ports)
+            surroundings = self._interfaces.surroundings
+        self.surroundings = surroundings
+        self.reactor.turned = self._turned
+        self.reactor.after(ROUND, self._round)
+
+    # For whoever runs it.
+
+    def add_listener(self, fd: int, task: GateTask) -> Listener:
+        """Serve `task` on a listening TCP socket of whatever namespace, and own it from now on.
+
+        Raises:
+            OSError: when `fd` is no listening TCP socket; it is still the caller's then.
+        """
+        return Listener(self, fd, task)
+
+    def remove_listener(self, listener: Listener, *, cut: bool) -> None:
+        """Close a listener. `cut` also closes its connections, and records them as ended by the gate."""
+        listener.close()
+        if cut:
+            self._cut(listener)
+
+    def register(self, fd: int, callback: Callable[[], None]) -> None:
+        """Call back on each edge of `fd`: read until it would block, or ends. It stays the caller's to close."""
+        self.reactor.watch(fd, _Watch(callback))
+
+    def unregister(self, fd: int) -> None:
+        """Stop that."""
+        self.reactor.forget(fd)
+
+    def post(self, callback: Callable[[], None]) -> None:
+        """Run `callback` on the gate's thread, soon. From any thread."""
+        self.reactor.post(callback)
+
+    def later(self, seconds: float, callback: Callable[[], None]) -> None:
+        """Run `callback` once, about `seconds` from now. On the gate's thread."""
+        self.reactor.after(seconds, callback)
+
+    def run(self) -> None:
+        """Serve until `stop`. On return all connections and listeners are closed, and recorded."""
+        try:
+            if getsignal(SIGPIPE) is not SIG_IGN:
+                signal(SIGPIPE, SIG_IGN)
+        except ValueError:
+            pass  # not the main thread; CPython ignores SIGPIPE from its start anyway
+        try:
+            self.reactor.run()
+        finally:
+            self._cut(None)
+            self._turned()
+
+    def stop(self) -> None:
+        """End `run`. From any thread or signal handler."""
+        self.reactor.stop()
+
+    def close(self) -> None:
+        """Give all descriptors back."""
+        self._cut(None)
+        self._turned()
+        if self._resolver is not None and self._own_resolver:
+            self._resolver.close()
+        if self._interfaces is not None:
+            self._interfaces.close()
+        self.pipes.close()
+        self.reactor.close()
+
+    # For connections.
+
+    @property
+    def resolver(self) -> Resolver:
+        """Made when the first name is looked up: it brings threads."""
+        if self._resolver is None:
+            from tidegate.gate.resolve import Resolver
+
+            self._resolver = Resolver(self.reactor)
+        return self._resolver
+
+    def record(self, event: Event) -> None:
+        """Take an event; it is flushed at the end of the turn."""
+        self._recorded = True
+        self._recorder.record(event)
+
+    def linger(self, listener: Listener, sock: socket, *, watched: bool) -> None:
+        """Close a client's socket in a way that lets it read its last answer."""
+        Linger(self, listener, sock, watched=watched)
+
+    def fault(self, error: Exception) -> None:
+        """Take note of a bug. Nothing of it is shown to a task."""
+        self.faults += 1
+        if self._on_fault is not None:
+            self._on_fault(error)
+
+    def _turned(self) -> None:
+        if self._recorded:
+            self._recorded = False
+            self._recorder.flush()
+
+    def _round(self) -> None:
+        # Setting three options on each tunnel is not worth it for those that last a second.
+        self.reactor.after(ROUND, self._round)
+        for handler in set(self.reactor.table.values()):
+            if isinstance(handler, Tunnel) and not handler.kept_alive:
+                handler.kept_alive = True
+                keep_alive(handler.upstream)
+
+    def _cut(self, listener: Listener | None) -> None:
+        for handler in set(self.reactor.table.values()):
+            if listener is None or getattr(handler, "listener", None) is listener:
+                cut = getattr(handler, "cut", None)
+                if cut is not None:
+                    cut(Reason.STOPPING)
+
+
+__all__ = ["Gate", "GateTask", "Listener"]

@@ -1,0 +1,141 @@
+"""Listening sockets: accept in batches, count, and never spin.
+
+Rules of the file:
+
+* One listener is one exec of one task; who connects to it is that task (GAT-2). Nothing in a request says so.
+* The connection beyond the limit is dropped and recorded (GAT-6).
+* Without descriptors left the listener pauses; the queue of the kernel keeps the clients for a while.
+* Options that accepted sockets inherit (TCP_NODELAY, keepalive) are set once, here.
+* TCP_DEFER_ACCEPT: on a proxy port the client speaks first, so a connection is worth accepting when it has (tcp(7)).
+"""
+
+from __future__ import annotations
+
+import _socket
+from _socket import (
+    IPPROTO_TCP, SO_KEEPALIVE, SOCK_STREAM, SOL_SOCKET, TCP_DEFER_ACCEPT, TCP_KEEPCNT, TCP_KEEPIDLE, TCP_KEEPINTVL,
+    TCP_NODELAY,
+)  # fmt: skip
+from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
+
+from tidegate.gate.connection import Client
+from tidegate.gate.reactor import LEVEL
+from tidegate.gate.record import Entry
+from tidegate.model.reason import Reason
+from tidegate.model.verdict import How
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tidegate.gate.gate import Gate
+    from tidegate.gate.task import GateTask
+
+BATCH = 64  # accepts in one turn
+PAUSE = 0.1  # seconds without accepting, where descriptors ran out
+KEEPALIVE = ((TCP_KEEPIDLE, 60), (TCP_KEEPINTVL, 30), (TCP_KEEPCNT, 4))  # a dead peer is found within 3 minutes
+_EXHAUSTED = (EMFILE, ENFILE, ENOBUFS, ENOMEM)
+
+
+def keep_alive(sock: _socket.socket) -> None:
+    """Let the kernel find out when the other side of an idle connection is no more."""
+    sock.setsockopt(SOL_SOCKET, SO_KEEPALIVE, 1)
+    for option, value in KEEPALIVE:
+        sock.setsockopt(IPPROTO_TCP, option, value)
+
+
+class Listener:
+    """One listening socket. Owns its descriptor."""
+
+    __slots__ = ("_accept", "_family", "_paused", "_sock", "fd", "gate", "task")
+
+    def __init__(self, gate: Gate, fd: int, task: GateTask) -> None:
+        """Take over a listening TCP socket.
+
+        Raises:
+            OSError: when `fd` is no such socket; it is still the caller's then.
+        """
+        sock = _socket.socket(fileno=fd)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+            sock.setsockopt(IPPROTO_TCP, TCP_DEFER_ACCEPT, 1)
+            keep_alive(sock)
+        except OSError:
+            sock.detach()
+            raise
+        self.gate = gate
+        self.task = task
+        self.fd = fd
+        self._sock: _socket.socket | None = sock
+        self._accept = sock._accept  # type: ignore[attr-defined]  # noqa: SLF001 - what socket.accept is made of, without its wrapper
+        self._family = sock.family
+        self._paused = False
+        gate.reactor.watch(fd, self, LEVEL)
+
+    def ready(self, _fd: int, _mask: int) -> None:
+        """Clients are waiting."""
+        accept, gate, family, task = self._accept, self.gate, self._family, self.task
+        limit = task.policy.limits.connections
+        for _ in range(BATCH):
+            try:
+                fd = accept()[0]
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _EXHAUSTED:
+                    self._pause()
+                    return
+                if self._sock is None:
+                    return
+                continue  # that client gave up before it was accepted
+            sock = _socket.socket(family, SOCK_STREAM, 0, fd)
+            sock.setblocking(False)
+            if task.connections >= limit:
+                self._record(Reason.TOO_MANY_CONNECTIONS)
+                sock.close()
+                continue
+            task.connections += 1
+            gate.connections += 1
+            client = Client(gate, self, sock)
+            try:
+                client.begin()
+            except Exception as error:  # noqa: BLE001 - one broken connection must not end the listener of all
+                gate.fault(error)
+                client.broken(error)
+            if self._sock is None:
+                return
+
+    def left(self) -> None:
+        """One of the clients is gone."""
+        self.task.connections -= 1
+        self.gate.connections -= 1
+
+    def _record(self, reason: Reason) -> None:
+        Entry(self.gate, self.task, None, "").write(How.REFUSED, reason)
+
+    def _pause(self) -> None:
+        if not self._paused and self._sock is not None:
+            self._paused = True
+            self._record(Reason.OUT_OF_RESOURCES)
+            self.gate.reactor.forget(self.fd)
+            self.gate.reactor.after(PAUSE, self._resume, self)
+
+    def _resume(self) -> None:
+        self._paused = False
+        if self._sock is not None:
+            self.gate.reactor.watch(self.fd, self, LEVEL)
+
+    def cut(self, _reason: Reason) -> None:
+        """The gate is ending."""
+        self.close()
+
+    def broken(self, _error: Exception) -> None:
+        """A bug while accepting: rest for a moment instead of meeting it at full speed."""
+        self._pause()
+
+    def close(self) -> None:
+        """Close the socket; clients in its queue are reset by the kernel."""
+        if self._sock is not None:
+            if not self._paused:
+                self.gate.reactor.forget(self.fd)
+            self._sock.close()
+            self._sock = None

@@ -1,0 +1,241 @@
+"""The one loop: an epoll instance, timers, and wake-ups from other threads.
+
+Rules of the file:
+
+* Every descriptor is watched edge-triggered (epoll(7)): a handler reads until it would block, or asks to be run
+  again in the next turn (`again`) so that one busy connection does not starve the others.
+* A mask is a hint, never a fact. Descriptors are reused within one batch of events, so a handler may be told of
+  something that happened to its predecessor; it finds out by reading.
+* Timers are coarse. All timers of one length stand in one queue in the order in which they end, so arming and
+  cancelling cost the same however many there are.
+* A handler that raises is broken, and only it: the loop tells it so (`broken`) and goes on.
+
+What it does not do: it knows no sockets, no protocols and no policy.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from _collections import OrderedDict, deque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
+    class Handler(Protocol):
+        """What owns a watched descriptor."""
+
+        def ready(self, fd: int, mask: int) -> None:
+            """Something may have happened on `fd`; `mask` is epoll's hint."""
+
+        def broken(self, error: Exception) -> None:
+            """The handler raised: close it, and nothing else."""
+
+
+IN = select.EPOLLIN
+OUT = select.EPOLLOUT
+ERR = select.EPOLLERR
+HUP = select.EPOLLHUP
+RDHUP = select.EPOLLRDHUP
+READ = IN | RDHUP | select.EPOLLET
+READ_WRITE = READ | OUT
+LEVEL = IN | RDHUP  # for a listener, whose queue may be longer than one turn takes
+ENDED = RDHUP | HUP | ERR
+
+BATCH = 256  # events a turn: enough to amortise the system call, few enough to keep timers honest
+GRAIN = 0.004  # seconds: timers that end close to each other share a turn
+_FOREVER = float("inf")
+
+
+class Timer:
+    """One pending call. `cancel` may be called at any time, also after it ran."""
+
+    __slots__ = ("callback", "due", "owner", "queue")
+
+    def __init__(
+        self, due: float, callback: Callable[[], None], owner: Handler | None, queue: OrderedDict[Timer, None]
+    ) -> None:
+        self.due = due
+        self.callback = callback
+        self.owner = owner
+        self.queue = queue
+
+    def cancel(self) -> None:
+        """Make sure that the call does not happen (any more)."""
+        self.queue.pop(self, None)
+
+
+class Reactor:
+    """The loop. Only `post` and `stop` may be called from other threads or from signal handlers."""
+
+    __slots__ = (
+        "_again",
+        "_due",
+        "_epoll",
+        "_fault",
+        "_posted",
+        "_queues",
+        "_stop",
+        "_wake",
+        "clock",
+        "now",
+        "table",
+        "turned",
+    )
+
+    def __init__(self, clock: Callable[[], float], fault: Callable[[Exception], None] | None = None) -> None:
+        self.clock = clock
+        self.now = clock()
+        self.table: dict[int, Handler] = {}
+        self.turned: Callable[[], None] | None = None  # called at the end of each turn
+        self._epoll = select.epoll()
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._epoll.register(self._wake, IN)
+        self._posted: deque[Callable[[], None]] = deque()
+        self._again: list[tuple[Handler, int, int]] = []
+        self._queues: dict[float, OrderedDict[Timer, None]] = {}
+        self._due = _FOREVER  # no timer ends before this
+        self._stop = False
+        self._fault = fault
+
+    # Descriptors.
+
+    def watch(self, fd: int, handler: Handler, mask: int = READ) -> None:
+        """Tell `handler` what happens on `fd`. What is already there counts as happening now."""
+        self.table[fd] = handler
+        self._epoll.register(fd, mask)
+
+    def rewatch(self, fd: int, mask: int) -> None:
+        """Change what is watched; also re-arms the edge: what is already there is told again."""
+        self._epoll.modify(fd, mask)
+
+    def forget(self, fd: int) -> None:
+        """Stop watching a descriptor that stays open."""
+        if self.table.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+
+    def again(self, handler: Handler, fd: int, mask: int) -> None:
+        """Run the handler once more in the next turn, as if the event had come again."""
+        self._again.append((handler, fd, mask))
+
+    # Timers.
+
+    def after(self, seconds: float, callback: Callable[[], None], owner: Handler | None = None) -> Timer:
+        """Call back once, `seconds` from this turn."""
+        queue = self._queues.get(seconds)
+        if queue is None:
+            queue = self._queues[seconds] = OrderedDict()
+        due = self.now + seconds
+        timer = Timer(due, callback, owner, queue)
+        queue[timer] = None
+        if due < self._due:
+            self._due = due
+        return timer
+
+    @property
+    def timers(self) -> int:
+        """How many timers are pending."""
+        return sum(map(len, self._queues.values()))
+
+    def _expire(self) -> None:
+        now = self.now
+        self._due = soonest = _FOREVER
+        for seconds, queue in list(self._queues.items()):
+            while queue:
+                timer = next(iter(queue))
+                if timer.due > now:
+                    soonest = min(soonest, timer.due)
+                    break
+                del queue[timer]
+                self._call(timer.callback, timer.owner)
+            else:
+                if not queue and self._queues.get(seconds) is queue:
+                    del self._queues[seconds]
+        self._due = min(self._due, soonest)
+
+    # Other threads.
+
+    def post(self, callback: Callable[[], None]) -> None:
+        """Run `callback` on the loop's thread, soon. Thread-safe and signal-safe."""
+        self._posted.append(callback)
+        self.wake()
+
+    def wake(self) -> None:
+        """End the wait of the current turn."""
+        os.eventfd_write(self._wake, 1)
+
+    def stop(self) -> None:
+        """Let `run` return after the current turn. Thread-safe and signal-safe."""
+        self._stop = True
+        self.wake()
+
+    # The loop.
+
+    def _call(self, callback: Callable[[], None], owner: Handler | None) -> None:
+        try:
+            callback()
+        except Exception as error:  # noqa: BLE001 - one broken owner must not end the gate of all tasks
+            self._broke(owner, error)
+
+    def _broke(self, owner: Handler | None, error: Exception) -> None:
+        if self._fault is not None:
+            self._fault(error)
+        if owner is not None:
+            try:
+                owner.broken(error)
+            except Exception as second:  # noqa: BLE001 - as above
+                if self._fault is not None:
+                    self._fault(second)
+
+    def _run_posted(self) -> None:
+        try:
+            os.eventfd_read(self._wake)
+        except BlockingIOError:
+            pass
+        for _ in range(len(self._posted)):
+            self._call(self._posted.popleft(), None)
+
+    def run(self) -> None:
+        """Turn until `stop` is called."""
+        poll, table, clock, wake = self._epoll.poll, self.table, self.clock, self._wake
+        while not self._stop:
+            if self._again or self._posted:
+                timeout = 0.0
+            elif self._due == _FOREVER:
+                timeout = -1.0
+            else:
+                timeout = max(0.0, self._due - clock()) + GRAIN
+            events = poll(timeout, BATCH)
+            self.now = clock()
+            if self._again:
+                again, self._again = self._again, []
+                for handler, fd, mask in again:
+                    if table.get(fd) is handler:
+                        try:
+                            handler.ready(fd, mask)
+                        except Exception as error:  # noqa: BLE001 - see the rules of the file
+                            self._broke(handler, error)
+            for fd, mask in events:
+                owner = table.get(fd)
+                if owner is not None:
+                    try:
+                        owner.ready(fd, mask)
+                    except Exception as error:  # noqa: BLE001 - see the rules of the file
+                        self._broke(owner, error)
+                elif fd == wake:
+                    self._run_posted()
+            if self.now >= self._due:
+                self._expire()
+            if self.turned is not None:
+                self.turned()
+        self._stop = False
+
+    def close(self) -> None:
+        """Give the reactor's own descriptors back."""
+        self._epoll.close()
+        os.close(self._wake)
+        self.table.clear()
+        self._queues.clear()
+        self._posted.clear()

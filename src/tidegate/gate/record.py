@@ -1,0 +1,66 @@
+"""What will be said of one connection (or one request on a keep-alive connection) once it has ended (JRN-1).
+
+Rules of the file: an entry is opened where the client's request becomes known, filled in on the way, and written
+exactly once. Nothing of a message but its method, host and sizes ever enters it (JRN-5).
+"""
+
+from __future__ import annotations
+
+from tidegate.model.event import Event
+from tidegate.model.reason import Reason
+from tidegate.model.verdict import How, Verdict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tidegate.gate.gate import Gate
+    from tidegate.gate.task import GateTask
+    from tidegate.model.decision import Decision
+
+NOT_JUDGED = "malformed"  # the name and source of what never became a decision
+SOURCE = "gate"
+
+
+class Entry:
+    """One line of the journal in the making. Set `decision` as soon as there is one; it carries rule and address."""
+
+    __slots__ = (
+        "address", "at", "began", "decision", "detail", "down", "gate", "host", "method", "port", "status", "task", "up",
+    )  # fmt: skip
+
+    def __init__(self, gate: Gate, task: GateTask, decision: Decision | None, method: str) -> None:
+        self.gate: Gate | None = gate
+        self.task = task
+        self.at = gate.wall()
+        self.began = gate.reactor.now
+        self.decision = decision
+        self.method = method
+        self.host = ""  # only where no decision names one
+        self.port = 0
+        self.address = ""
+        self.status = 0
+        self.up = 0
+        self.down = 0
+        self.detail = ""
+
+    def write(self, how: How, reason: Reason) -> None:
+        """Hand the event to the recorder; the second call and later ones do nothing."""
+        gate = self.gate
+        if gate is None:
+            return
+        self.gate = None
+        decision = self.decision
+        duration = gate.clock() - self.began
+        if decision is None:
+            event = Event(
+                self.at, self.task.id, self.task.phase, Verdict.DENY, "", NOT_JUDGED, SOURCE, self.host, self.port,
+                reason, how, self.address, self.status, self.up, self.down, duration, self.method, 1, self.detail,
+            )  # fmt: skip
+        else:
+            rule, destination = decision.rule, decision.destination
+            event = Event(
+                self.at, self.task.id, decision.phase, decision.verdict, "" if rule is None else rule.text,
+                decision.name, decision.source, destination.host.text, destination.port, reason, how,
+                self.address or decision.address, self.status, self.up, self.down, duration, self.method, 1, self.detail,
+                decision.fix if how is How.REFUSED else "",
+            )  # fmt: skip
+        gate.record(event)

@@ -1,0 +1,168 @@
+"""A task as the gate sees it: its policy, its phase, and what was decided for it lately.
+
+Rules of the file:
+
+* A plan holds one destination's decision and what follows from it alone. It is the same object for the same
+  destination until policy or phase change, so that a retry storm costs a look-up in a table (B40).
+* All tables are bounded: one that is full is emptied, because a hostile task can fill any table.
+* Everything here is used on the gate's thread only.
+"""
+
+from __future__ import annotations
+
+from _collections import deque
+
+from tidegate.addresses.admission import admit, admit_unresolved
+from tidegate.model.decision import Decision
+from tidegate.model.reason import Reason
+from tidegate.model.rule import NO_LIMITS
+from tidegate.model.verdict import Phase
+from tidegate.policy.decide import decide
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidegate.addresses.surroundings import Surroundings
+    from tidegate.model.destination import Destination
+    from tidegate.model.rule import Rule
+    from tidegate.policy.policy import Policy
+
+PLANS = 1024  # destinations a task is likely to use at once
+HEADS = 256  # request heads that come again and again
+HEAD_BYTES = 512  # longer ones are not worth keeping
+MINUTE = 60.0
+
+
+class Plan:
+    """One destination of one task: the decision of stage one and, for a literal, of stage two."""
+
+    __slots__ = ("admitted", "around", "decision", "destination", "refusal")
+
+    def __init__(self, decision: Decision) -> None:
+        self.destination: Destination = decision.destination
+        self.decision = decision
+        self.refusal = b""  # the rendered 403, once it was needed
+        self.around: Surroundings | None = None  # what `admitted` was judged in
+        self.admitted = decision
+
+
+class Meter:
+    """What one rule with limits has let through: connections in the last minute, bytes up in all (GAT-6)."""
+
+    __slots__ = ("_opened", "bytes_left", "per_minute")
+
+    def __init__(self, bytes_up: int | None, per_minute: int | None) -> None:
+        self.bytes_left = bytes_up
+        self.per_minute = per_minute
+        self._opened: deque[float] = deque()
+
+    def opens(self, now: float) -> bool:
+        """Count one more connection; False when the rule allows no more in this minute."""
+        if self.per_minute is None:
+            return True
+        opened = self._opened
+        while opened and opened[0] <= now - MINUTE:
+            opened.popleft()
+        if len(opened) >= self.per_minute:
+            return False
+        opened.append(now)
+        return True
+
+    def spend(self, count: int) -> bool:
+        """Count bytes that flow up; False when they are more than the rule allows."""
+        if self.bytes_left is None:
+            return True
+        self.bytes_left -= count
+        return self.bytes_left >= 0
+
+
+class GateTask:
+    """One task at the gate. `connections` are those of its clients that are open now."""
+
+    __slots__ = ("_meters", "_plans", "connections", "heads", "id", "phase", "policy")
+
+    def __init__(self, id: str, policy: Policy, phase: Phase = Phase.RUNTIME) -> None:  # noqa: A002 - the name the journal has for it
+        self.id = id
+        self.policy = policy
+        self.phase = phase
+        self.connections = 0
+        self.heads: dict[bytes, Plan] = {}  # whole CONNECT heads: reading one is a pure function of its bytes
+        self._plans: dict[tuple[str, int], Plan] = {}
+        self._meters: dict[Rule, Meter] = {}
+
+    def change(self, *, policy: Policy | None = None, phase: Phase | None = None) -> None:
+        """Put another policy or phase in force for new connections; open ones stay as they are."""
+        self.policy = policy or self.policy
+        self.phase = phase or self.phase
+        self.heads.clear()
+        self._plans.clear()
+        self._meters.clear()
+
+    def plan(self, destination: Destination) -> Plan:
+        """Return the plan for a destination; decides at most once while nothing changes."""
+        key = (destination.host.bracketed, destination.port)
+        plan = self._plans.get(key)
+        if plan is None:
+            if len(self._plans) >= PLANS:
+                self._plans.clear()
+                self.heads.clear()
+            plan = self._plans[key] = Plan(decide(self.policy, destination, self.phase))
+        return plan
+
+    def remember(self, head: bytes, plan: Plan) -> None:
+        """Keep what a CONNECT head led to."""
+        if len(head) <= HEAD_BYTES:
+            if len(self.heads) >= HEADS:
+                self.heads.clear()
+            self.heads[head] = plan
+
+    def judge(self, plan: Plan, around: Surroundings) -> Decision:
+        """Return the decision before any look-up: of stage two for a literal, whatever its verdict, else of stage one.
+
+        Admission of a literal is asked once for each state of the surroundings.
+        """
+        packed = plan.destination.host.packed
+        if packed is None:
+            return plan.decision
+        if plan.around is not around:
+            plan.admitted = self.admit(plan.decision, (packed,), around)
+            plan.around = around
+            plan.refusal = b""
+        return plan.admitted
+
+    def admit(self, decision: Decision, addresses: Sequence[bytes], around: Surroundings) -> Decision:
+        """Return the decision of stage two."""
+        return admit(decision, addresses, around, self.policy.modes, self.policy.denied_literals(decision.phase))
+
+    def admit_unresolved(self, decision: Decision, around: Surroundings) -> Decision:
+        """Return the decision of stage two where only the upstream proxy resolves (ADR-5)."""
+        return admit_unresolved(decision, around, self.policy.modes, self.policy.denied_literals(decision.phase))
+
+    def meter(self, decision: Decision) -> Meter | None:
+        """Return the meter of the governing rule, None where it has no bounds to count."""
+        rule = decision.rule
+        if rule is None or rule.limits is NO_LIMITS:
+            return None
+        limits = rule.limits
+        if limits.bytes_up is None and limits.connections_per_minute is None:
+            return None
+        meter = self._meters.get(rule)
+        if meter is None:
+            meter = self._meters[rule] = Meter(limits.bytes_up, limits.connections_per_minute)
+        return meter
+
+    def limited(self, decision: Decision, now: float, *, tunnel: bool) -> Reason | None:
+        """Why the limits of the governing rule refuse this connection, None where they do not.
+
+        A tunnel cannot be held to methods or paths, so a rule that has them does not open one.
+        """
+        rule = decision.rule
+        if rule is None or rule.limits is NO_LIMITS:
+            return None
+        if tunnel and (rule.limits.methods or rule.limits.paths):
+            return Reason.METHOD_NOT_ALLOWED
+        meter = self.meter(decision)
+        if meter is not None and not meter.opens(now):
+            return Reason.RATE_LIMITED
+        return None
