@@ -1,0 +1,436 @@
+"""The front: the process the user's shell knows. Terminal, signals, watchdog, exit status; one poll loop.
+
+It watches the gate (end of file: the task has no route any more and is ended, exit 70), init (what the command does),
+the signals sent to itself (passed on), and moves bytes between the real terminal or sockets and the task's pty or
+pipes. It is what a shell must believe to be the command: it stops when the command stops, continues it when it is
+continued, ends as it ended.
+
+Rules of the file: nothing waits but poll; nothing that the task, the gate, the terminal or a reader of ours does
+raises out of `run`; every way out puts the terminal's modes back. Which stop or continue leads where is the table in
+jobs.py. `terminal` and `relay` are imported only where there is something to relay.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+from time import monotonic
+
+from tidegate.holds import control
+from tidegate.holds.stdio import Treatment, close_task_ends
+from tidegate.model.errors import EXIT_CANNOT_START
+from tidegate.runtime.jobs import Action, Happening, Mode, react
+from tidegate.runtime.outcome import Outcome, ended, not_executed
+from tidegate.runtime.signals import SignalInbox, from_keyboard, stop_by
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Callable
+
+    from tidegate.holds.hold import RunningTask
+    from tidegate.holds.stdio import StdioPlan
+    from tidegate.runtime.relay import Channel
+    from tidegate.runtime.terminal import Terminal
+else:
+    import _signal  # signal itself makes enums at each start
+
+GRACE = 10.0  # seconds between being asked to end and killing; docker stop's
+GATE_GRACE = 2.0  # the same where the gate is gone: the task can do nothing useful any more
+SECOND_ASK = 1.0  # a second signal this much later is impatience; timeout(1) sends its one twice at once
+HARD_KILL = 1.0  # seconds between killing the command and killing init
+DRAIN = 10.0  # seconds that a reader of the last output may take nothing
+LAST_LOOK = 5.0  # seconds for the kernel to end what is left of the task
+GATE_GONE = "tidegate: the gate is gone; the task's network is cut off and it is being ended"
+
+_HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
+_READABLE = select.POLLIN | _HUNG_UP
+_ENDS = frozenset({_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP})
+_WANTS_TERMINAL = frozenset({_signal.SIGTTIN, _signal.SIGTTOU})
+
+
+class Front:
+    """One run of a launched task, from `start` to its outcome.
+
+    `gate_fd` is a descriptor whose end of file means that the gate is gone, None where the hold has none; what comes
+    on it goes to `on_gate_message`. `gate_pid` is the gate where it is our child: one that was stopped serves nobody,
+    so it counts as gone.
+    """
+
+    def __init__(
+        self,
+        task: RunningTask,
+        stdio: StdioPlan,
+        *,
+        gate_fd: int | None,
+        gate_pid: int = 0,
+        inbox: SignalInbox | None = None,
+        on_gate_message: Callable[[bytes], None] | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._task = task
+        self._stdio = stdio
+        self._gate_fd = -1 if gate_fd is None else gate_fd
+        self._gate_pid = gate_pid
+        self._inbox = inbox if inbox is not None else SignalInbox.install()
+        self._on_gate_message = on_gate_message
+        self._clock = clock
+        self._poll = select.poll()
+        self._watched: dict[int, int] = {}
+        self._mode = Mode.AWAY
+        self._terminal: Terminal | None = None
+        self._master = -1 if task.pty_master is None else task.pty_master
+        self._keyboard: Channel | None = None
+        self._inward: list[Channel] = []
+        self._outward: list[Channel] = []
+        self._control_open = True
+        self._outcome: Outcome | None = None
+        self._gate_lost = False
+        self._typed = False
+        self._first_ask: float | None = None
+        self._kill_at: float | None = None
+        self._hard_kill_at: float | None = None
+        self._drain_until: float | None = None
+
+    def run(self) -> Outcome:
+        """Start the command, see it through to its end, and return how that was."""
+        number = self._inbox.pending_end()
+        if number:  # asked to end before it began
+            self._task.kill()
+            self._see_init_off()
+            return Outcome(128 + number, number, started=False)
+        try:
+            self._begin()
+            while not self._over():
+                self._turn()
+        finally:
+            if self._terminal is not None:
+                self._terminal.leave()
+            self._see_init_off()
+            if self._master >= 0:
+                os.close(self._master)
+        if self._outcome is None:
+            # Init went without a word: it was killed, and the kernel has killed the rest with it.
+            return ended(_signal.SIGKILL, gate_lost=self._gate_lost, init_lost=self._hard_kill_at is None)
+        return self._outcome
+
+    # --- setting up and winding down
+
+    def _begin(self) -> None:
+        close_task_ends(self._stdio)
+        self._release_pipes()
+        if self._stdio.relays or self._master >= 0:
+            self._make_channels()
+        if self._stdio.starts_in_foreground and self._terminal is not None:
+            if self._terminal.in_foreground():
+                self._terminal.enter()
+                self._mode = Mode.HERE
+            else:
+                self._send("continue bg")  # the shell has taken the terminal back meanwhile
+        self._listen_to_keyboard()
+        self._send("start")
+
+    def _release_pipes(self) -> None:
+        # The task has its own copies. Ours would keep a pipeline waiting for the end of a stream that the command has
+        # closed.
+        for fd in (0, 1):
+            if self._stdio.treatments[fd] is Treatment.INHERIT and stat.S_ISFIFO(os.fstat(fd).st_mode):
+                null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+                os.dup2(null, fd)
+                os.close(null)
+
+    def _make_channels(self) -> None:
+        from tidegate.runtime.relay import Channel
+
+        for relay in self._stdio.relays:
+            if relay.inward:
+                self._inward.append(Channel(relay.outside, relay.pipe, close_sink=True))
+            else:
+                self._outward.append(Channel(relay.pipe, relay.outside, close_source=True))
+        if self._master >= 0 and self._stdio.terminal is not None:
+            from tidegate.runtime.terminal import Terminal
+
+            # We write to the terminal from the background too, and find out about reading by EIO instead of being
+            # stopped.
+            for number in _WANTS_TERMINAL:
+                _signal.signal(number, _signal.SIG_IGN)
+            os.set_blocking(self._master, False)
+            self._terminal = Terminal(self._stdio.terminal, self._master)
+            self._keyboard = Channel(self._terminal.fd, self._master, on_data=self._typing)
+            self._outward.append(Channel(self._master, self._terminal.fd))
+
+    def _over(self) -> bool:
+        if self._control_open:
+            return False
+        if self._drain_until is None:
+            self._drain_until = self._clock() + DRAIN
+        return all(channel.done for channel in self._outward) or self._clock() >= self._drain_until
+
+    def _see_init_off(self) -> None:
+        """Wait until nothing of the task is left: init becomes a zombie after the kernel has ended its namespace."""
+        try:
+            handle = os.pidfd_open(self._task.pid)
+        except OSError:
+            handle = -1
+        if handle >= 0:
+            look = select.poll()
+            look.register(handle, select.POLLIN)
+            if self._control_open:
+                self._task.kill()
+            gone = look.poll(LAST_LOOK * 1000)
+            os.close(handle)
+            if not gone:
+                return  # something in it sleeps uninterruptibly; it is killed and ends when the kernel lets it
+        try:
+            self._task.wait()
+        except ChildProcessError:
+            return
+
+    # --- the loop
+
+    def _turn(self) -> None:
+        self._watch()
+        ready = dict(self._poll.poll(self._patience()))
+        if self._inbox.fd in ready:
+            for number in self._inbox.take():
+                self._on_signal(number)
+        if self._task.control in ready and self._control_open:
+            self._hear_init()
+        if self._gate_fd in ready and self._gate_fd >= 0:
+            self._hear_gate()
+        for channel in [*self._outward, *self._inward]:
+            self._move(channel, ready)
+        if self._terminal is not None and self._keyboard is not None:
+            self._attend_terminal(self._terminal, self._keyboard, ready)
+        self._look_at_clock()
+
+    def _watch(self) -> None:
+        masks = {self._inbox.fd: select.POLLIN}
+        if self._control_open:
+            masks[self._task.control] = select.POLLIN
+        if self._gate_fd >= 0:
+            masks[self._gate_fd] = select.POLLIN
+        channels = [*self._outward, *self._inward]
+        if self._terminal is not None and self._keyboard is not None and not self._terminal.gone:
+            masks[self._terminal.fd] = 0  # a hang-up is reported whatever is asked for
+            channels.append(self._keyboard)
+        for channel in channels:
+            if channel.wants_read:
+                masks[channel.source] = masks.get(channel.source, 0) | select.POLLIN
+            if channel.wants_write:
+                masks[channel.sink] = masks.get(channel.sink, 0) | select.POLLOUT
+        for fd in self._watched.keys() - masks.keys():
+            self._poll.unregister(fd)
+        for fd, mask in masks.items():
+            if self._watched.get(fd) != mask:
+                self._poll.register(fd, mask)
+        self._watched = masks
+
+    def _patience(self) -> float | None:
+        deadlines = [when for when in (self._kill_at, self._hard_kill_at, self._drain_until) if when is not None]
+        return max(0.0, min(deadlines) - self._clock()) * 1000 + 1 if deadlines else None
+
+    def _look_at_clock(self) -> None:
+        now = self._clock()
+        if self._kill_at is not None and now >= self._kill_at:
+            self._kill_at = None
+            self._hard_kill_at = now + HARD_KILL
+            self._send(f"signal {_signal.SIGKILL}")
+        if self._hard_kill_at is not None and now >= self._hard_kill_at:
+            self._hard_kill_at = now + LAST_LOOK
+            self._task.kill()
+
+    def _move(self, channel: Channel, ready: dict[int, int]) -> None:
+        moved = False
+        if channel.wants_write and ready.get(channel.sink, 0) & (select.POLLOUT | _HUNG_UP):
+            moved = channel.write()
+        if channel.wants_read and ready.get(channel.source, 0) & _READABLE:
+            if self._terminal is not None and channel.source == self._master:
+                self._terminal.follow_output_flags()
+            moved = channel.read() == 0
+        if moved and self._drain_until is not None:
+            self._drain_until = self._clock() + DRAIN
+
+    # --- init and the gate
+
+    def _send(self, message: str) -> None:
+        try:
+            control.send(self._task.control, message)
+        except OSError:
+            return  # init has ended; its last words are still to be read
+
+    def _hear_init(self) -> None:
+        try:
+            received = control.receive(self._task.control)
+        except OSError:
+            received = None
+        if received is None:
+            self._control_open = False
+            return
+        words = received[0].split(" ")
+        if words[0] == "stopped":
+            self._on_stopped(int(words[1]))
+        elif words[0] == "exited":
+            self._outcome = ended(int(words[1]), gate_lost=self._gate_lost, typed=self._typed)
+        elif words[0] == "execfailed":
+            self._outcome = not_executed(int(words[1]), words[2])
+        elif words[0] == "failed":
+            number = int(words[2])
+            self._outcome = Outcome(EXIT_CANNOT_START, started=False, exec_errno=number, exec_kind="cannot")
+
+    def _hear_gate(self) -> None:
+        try:
+            data = os.read(self._gate_fd, 65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            if self._on_gate_message is not None:
+                self._on_gate_message(data)
+            return
+        self._gate_fd = -1
+        if self._outcome is None and self._control_open:
+            self._gate_lost = True
+            self._say(GATE_GONE)
+            self._send(f"signal {_signal.SIGTERM}")
+            self._send(f"signal {_signal.SIGCONT}")  # a stopped command cannot end
+            self._kill_at = min(self._clock() + GATE_GRACE, self._kill_at or float("inf"))
+
+    def _look_at_gate(self) -> None:
+        """See whether the gate was stopped: then connections would hang instead of failing, so it is ended."""
+        if not self._gate_pid:
+            return
+        try:
+            if os.waitid(os.P_PID, self._gate_pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None:
+                os.kill(self._gate_pid, _signal.SIGKILL)
+        except (ChildProcessError, ProcessLookupError):
+            return
+
+    def _say(self, line: str) -> None:
+        end = "\r\n" if self._terminal is not None and self._terminal.entered else "\n"
+        look = select.poll()
+        try:
+            look.register(2, select.POLLOUT)
+            if look.poll(0):
+                os.write(2, (line + end).encode("utf-8", "backslashreplace"))
+        except OSError:
+            return  # nobody can read it
+
+    # --- signals and job control
+
+    def _on_signal(self, number: int) -> None:
+        if number == _signal.SIGCHLD:
+            self._look_at_gate()
+        elif number == _signal.SIGCONT:
+            self._act(Happening.RESUMED_FRONT if self._in_foreground() else Happening.RESUMED_BACK)
+        elif number == _signal.SIGWINCH:
+            if self._terminal is not None and self._terminal.pass_size_on() and self._mode is not Mode.HERE:
+                self._send(f"signal {number}")  # the kernel tells only the foreground of the pty
+        else:
+            keyboard = number == _signal.SIGINT and self._mode is not Mode.HERE and from_keyboard()
+            self._send(f"signal {number}")
+            if number in _ENDS and not keyboard and not (number == _signal.SIGHUP and self._terminal is None):
+                self._asked_to_end()
+
+    def _asked_to_end(self) -> None:
+        """Give the command its grace, and none to the impatient. Ctrl-C at a keyboard never comes here."""
+        now = self._clock()
+        if self._drain_until is not None:
+            self._drain_until = now
+        if self._first_ask is None:
+            self._first_ask = now
+            self._kill_at = min(now + GRACE, self._kill_at or float("inf"))
+        elif now - self._first_ask >= SECOND_ASK and self._hard_kill_at is None:
+            self._kill_at = now
+
+    def _on_stopped(self, number: int) -> None:
+        if number in _WANTS_TERMINAL and self._terminal is not None:
+            self._act(Happening.WANTS_IT_FRONT if self._in_foreground() else Happening.WANTS_IT_BACK, number)
+        else:
+            self._act(Happening.TYPED_STOP if number == _signal.SIGTSTP else Happening.STOPPED, number)
+
+    def _act(self, happening: Happening, number: int = 0) -> None:
+        actions, self._mode = react(self._mode, happening)
+        stops = Action.STOP_SELF in actions or Action.STOP_GROUP in actions
+        if stops:
+            self._settle_output()
+        for action in actions:
+            if action is Action.CONTINUE_FRONT:
+                self._send("continue fg")
+            elif action is Action.CONTINUE_BACK:
+                self._send("continue bg")
+            elif action is Action.NO_INPUT and self._keyboard is not None:
+                self._keyboard.feed(b"\x04")
+            elif self._terminal is not None and action is Action.ENTER:
+                self._terminal.enter()
+                self._terminal.pass_size_on()
+            elif self._terminal is not None and action is Action.LEAVE:
+                self._terminal.leave()
+        self._listen_to_keyboard()
+        if stops:
+            self._stop(number, group=Action.STOP_GROUP in actions)
+
+    def _stop(self, number: int, *, group: bool) -> None:
+        stop_by(number, group=group)
+        arrived = self._inbox.take()
+        if _signal.SIGCONT not in arrived and not self._in_foreground():
+            self._act(Happening.REFUSED)
+        else:
+            self._act(Happening.RESUMED_FRONT if self._in_foreground() else Happening.RESUMED_BACK)
+        for other in arrived:
+            if other != _signal.SIGCONT:
+                self._on_signal(other)
+
+    def _in_foreground(self) -> bool:
+        return self._terminal is not None and self._terminal.in_foreground()
+
+    # --- the terminal
+
+    def _listen_to_keyboard(self) -> None:
+        if self._keyboard is not None:
+            self._keyboard.paused = self._mode is not Mode.HERE
+
+    def _typing(self, data: bytes) -> None:
+        if self._terminal is not None and self._terminal.typed_interrupt(data):
+            self._typed = True
+
+    def _attend_terminal(self, terminal: Terminal, keyboard: Channel, ready: dict[int, int]) -> None:
+        if terminal.gone:
+            return
+        if keyboard.wants_write and ready.get(self._master, 0) & select.POLLOUT:
+            keyboard.write()
+        events = ready.get(terminal.fd, 0)
+        if keyboard.wants_read and events & _READABLE:
+            keyboard.read()
+        if events & _HUNG_UP or (keyboard.ended and terminal.in_foreground()):
+            self._terminal_is_gone(terminal, keyboard)
+        elif keyboard.ended:
+            keyboard.ended = False
+            self._act(Happening.LOST)
+
+    def _terminal_is_gone(self, terminal: Terminal, keyboard: Channel) -> None:
+        """Hang the task's pty up as the real terminal was: reads end, writes fail. SIGHUP is another matter."""
+        terminal.gone = True
+        self._mode = Mode.AWAY
+        keyboard.abort()
+        for channel in self._outward:
+            if channel.source == self._master:
+                channel.abort()
+        os.close(self._master)
+        self._master = -1
+
+    def _settle_output(self) -> None:
+        """Before we stop, show what the command wrote before it stopped, as far as the terminal takes it at once."""
+        for channel in self._outward:
+            while channel.source == self._master and channel.wants_read and _ready(channel.source):
+                channel.read()
+                if channel.wants_write:
+                    break
+
+
+def _ready(fd: int) -> bool:
+    look = select.poll()
+    look.register(fd, select.POLLIN)
+    return bool(look.poll(0))

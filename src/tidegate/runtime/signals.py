@@ -1,0 +1,117 @@
+"""The front's signals, queued on a descriptor instead of interrupting.
+
+Installed before the task is launched, so that a Ctrl-C in the middle of building namespaces is neither lost nor a
+traceback. A signal that was ignored on entry stays ignored (nohup; a script's `cmd &`): then nobody asked us to act
+on it, and the command inherits the same.
+
+SIGPIPE is ignored by Python already, which the front relies on. See signal(7), signal-safety(7).
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from typing import Any
+else:
+    import _signal  # signal itself makes enums at each start
+
+# What a person or a supervisor may send to a command, and so to us in its place.
+FORWARDED = (
+    _signal.SIGINT,
+    _signal.SIGTERM,
+    _signal.SIGHUP,
+    _signal.SIGQUIT,
+    _signal.SIGUSR1,
+    _signal.SIGUSR2,
+    _signal.SIGALRM,
+    _signal.SIGTSTP,
+)
+# What is about ourselves: we were continued, the window changed, a child (gate or init) changed.
+OWN = (_signal.SIGCONT, _signal.SIGWINCH, _signal.SIGCHLD)
+ENDING = frozenset({_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT})
+
+
+class SignalInbox:
+    """Signals that have arrived, in order. One a process, in the main thread."""
+
+    def __init__(self) -> None:
+        """Begin queueing. Whatever is ignored now stays ignored."""
+        self.fd, self._writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._before: dict[int, Any] = {}
+        self._waiting: list[int] = []
+        self._wakeup_before = _signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
+        for number in FORWARDED + OWN:
+            # SIGCHLD ignored would make the kernel reap behind our back, and without SIGCONT a stop never ends.
+            if number in OWN or _signal.getsignal(number) != _signal.SIG_IGN:
+                self._before[number] = _signal.signal(number, _nothing)
+
+    @classmethod
+    def install(cls) -> SignalInbox:
+        """Begin queueing, from now until `restore`."""
+        return cls()
+
+    def take(self) -> list[int]:
+        """Return what has arrived since the last time, oldest first. Never waits."""
+        self._read()
+        arrived, self._waiting = self._waiting, []
+        return arrived
+
+    def pending_end(self) -> int:
+        """Return the first signal waiting here that asks us to end, 0 where there is none; it stays queued."""
+        self._read()
+        return next((number for number in self._waiting if number in ENDING), 0)
+
+    def ignored_on_entry(self, number: int) -> bool:
+        """Whether this signal was ignored when we began, so that the command ignores it too."""
+        return number not in self._before
+
+    def restore(self) -> None:
+        """Put back what was there before and forget what has arrived."""
+        _signal.set_wakeup_fd(self._wakeup_before, warn_on_full_buffer=False)
+        for number, handler in self._before.items():
+            _signal.signal(number, handler if handler is not None else _signal.SIG_DFL)
+        self._before.clear()
+        os.close(self.fd)
+        os.close(self._writing)
+
+    def _read(self) -> None:
+        try:
+            while part := os.read(self.fd, 512):
+                self._waiting.extend(part)
+        except BlockingIOError:
+            return
+
+
+def stop_by(number: int, *, group: bool) -> None:
+    """Stop this process, or all of its process group, with a stop signal's default action; return once continued.
+
+    In an orphaned process group the kernel discards SIGTSTP, SIGTTIN and SIGTTOU: then this returns at once, and no
+    SIGCONT is queued.
+    """
+    before = None
+    if number != _signal.SIGSTOP:
+        before = _signal.signal(number, _signal.SIG_DFL)
+    os.kill(0 if group else os.getpid(), number)
+    if before is not None:
+        _signal.signal(number, before)
+
+
+def from_keyboard() -> bool:
+    """Whether a SIGINT that has just come may be Ctrl-C: we are in the foreground of a controlling terminal."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+def _nothing(_number: int, _frame: object) -> None:
+    """Be a handler: only one that exists makes the descriptor readable."""
