@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from _socket import AF_INET, AF_INET6, inet_pton
 
-from tidegate.model.rule import Rule
+from tidegate.model.rule import Rule, Shape
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.rows import KEY, LAYER, ORIGIN, PHASE, PORT, SHAPE, VERDICT, rule_of
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _DENY = Verdict.DENY.value
 _ASK = Verdict.ASK.value
+_NO_PORT = -1  # found only by rules for any port
 _MAPPED = bytes(10) + b"\xff\xff"  # RFC 4291 section 2.5.5.2
 
 
@@ -110,6 +111,39 @@ class Matcher:
                 return True
             dot = name.find(".", dot) + 1
         return False
+
+    def covering(self, rule: Rule) -> Rule | None:
+        """Return a rule here that matches everything `rule` matches."""
+        port = _NO_PORT if rule.port is None else rule.port
+        if rule.shape is Shape.LITERAL:
+            return self.find_literal(rule.key, port)
+        if rule.shape is Shape.EXACT:
+            return self.find(rule.key, port)
+        found = None
+        if rule.shape is Shape.ONE_LABEL:
+            found = self._pick(self.one.get(rule.key), port)
+        suffix = rule.key
+        while suffix and found is None:
+            found = self._pick(self.deep.get(suffix), port)
+            suffix = suffix.partition(".")[2]
+        return found or self._pick(self.everything.get(""), port)
+
+    def ports(self, name: str, *, literal: bool) -> set[int]:
+        """Return the ports that rules matching this host name."""
+        entries = [self.exact.get(name), self.everything.get("")]
+        dot = 0 if literal else name.find(".") + 1
+        if dot:
+            entries.append(self.one.get(name[dot:]))
+        while dot:
+            entries.append(self.deep.get(name[dot:]))
+            dot = name.find(".", dot) + 1
+        found: set[int | None] = set()
+        for entry in entries:
+            if isinstance(entry, int):
+                found.add(self._rows[entry][PORT])
+            elif entry is not None:
+                found.update(entry)
+        return {port for port in found if port is not None}
 
     def _pick(self, entry: Entry | None, port: int) -> Rule | None:
         if entry is None:
