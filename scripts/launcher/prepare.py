@@ -196,7 +196,7 @@ class Setup:
     def fill(self, fresh: str) -> None:
         """Make a virtual environment with the packages at `fresh`."""
         executable = getattr(sys, "_base_executable", None) or sys.executable
-        has_ensurepip = importlib.util.find_spec("ensurepip") is not None
+        has_ensurepip = self.has_ensurepip()
         if not has_ensurepip and os.geteuid() == 0 and os.access(APT, os.X_OK):
             has_ensurepip = self.install_venv_package()
         if has_ensurepip and self.run([executable, "-I", "-m", "venv", fresh]):
@@ -212,6 +212,12 @@ class Setup:
         self.rename_inside(fresh)
 
     @staticmethod
+    def has_ensurepip() -> bool:
+        """Whether this Python can put pip into an environment; Debian ships that apart."""
+        spec = importlib.util.find_spec("ensurepip")
+        return spec is not None and spec.origin is not None
+
+    @staticmethod
     def venv_package() -> str:
         """Return the Debian package that has ensurepip for this Python."""
         return f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
@@ -225,7 +231,7 @@ class Setup:
             self.run([APT, "update"], **quiet)
             self.run(install, **quiet)
         importlib.invalidate_caches()
-        return importlib.util.find_spec("ensurepip") is not None
+        return self.has_ensurepip()
 
     def foreign_pip(self, executable: str, fresh: str) -> list[str]:
         """Return an install command of a pip that is not in the environment."""
