@@ -321,7 +321,8 @@ def test_a_read_only_folder_uses_the_cache(world: World, tmp_path: Path, isolate
         assert errors.startswith(f"{SETTING_UP} {world.home}/.cache/tidegate/environment{world.clone}/.venv")
         assert world.run(argv=argv) == (0, "['x']\n", "")
         assert not (world.clone / ".venv").exists()
-        status, _, errors = world.run(argv=argv, XDG_CACHE_HOME="/proc/none")
+        argv.insert(argv.index("/usr/bin/env") + 1, "XDG_CACHE_HOME=/proc/none")
+        status, _, errors = world.run(argv=argv)
         assert status == 78
         assert "set XDG_CACHE_HOME to a folder that can be written" in errors
         assert len(errors.splitlines()) == 1
