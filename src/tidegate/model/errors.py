@@ -31,7 +31,11 @@ class TidegateError(Exception):
         self.code = code
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.fix}" if self.fix else self.what
+        text = f"{self.what}: {self.fix}" if self.fix else self.what
+        # What is at fault is often quoted, and must not move a cursor or turn the writing direction (ASK-6).
+        if text.isprintable():
+            return text
+        return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 class UsageError(TidegateError):

@@ -32,6 +32,11 @@ def test_count_and_fix_appear_only_where_they_say_something() -> None:
     assert "count" not in json.loads(line_of(event()))
 
 
+def test_what_spoke_inside_a_tunnel_is_recorded() -> None:
+    """GAT-9: no SNI and non-TLS are recorded."""
+    assert json.loads(line_of(event(detail="tls-no-sni")))["detail"] == "tls-no-sni"
+
+
 @given(st.text(), st.text())
 def test_any_text_is_one_ascii_line_that_reads_back(host: str, rule: str) -> None:
     """JRN-5, B07: hosts are escaped, so no text ends a line, moves a cursor or turns the writing direction."""

@@ -1,0 +1,27 @@
+"""tidegate.model.errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.model.errors import GateLostError, StartError, TidegateError, UsageError
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"), [(TidegateError, 1), (UsageError, 2), (GateLostError, 70), (StartError, 78)]
+)
+def test_each_kind_ends_with_its_own_status(kind: type[TidegateError], status: int) -> None:
+    """HLD-16: 2 usage, 70 gate lost, 78 cannot start, 1 otherwise."""
+    assert kind("x").exit_status == status
+
+
+def test_the_text_is_what_and_how_to_mend_it() -> None:
+    """One clear line: what is wrong, and what to write instead."""
+    assert str(UsageError("what", fix="do this")) == "what: do this"
+    assert str(UsageError("what")) == "what"
+
+
+def test_quoted_text_cannot_steer_a_terminal() -> None:
+    """ASK-6, B07: control and direction characters are escaped wherever an error is shown."""
+    text = str(UsageError("bad 'a\x1b[2J\u202e\r'", fix="ok\nsecond line ü"))
+    assert text == "bad 'a\\x1b[2J\\u202e\\r': ok\nsecond line ü"

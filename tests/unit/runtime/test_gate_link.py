@@ -1,0 +1,48 @@
+"""tidegate.runtime.gate_link; the process behind it is tried in test_gate_process.py."""
+
+from __future__ import annotations
+
+import marshal
+import os
+from pathlib import Path
+
+import pytest
+
+from tidegate.model.errors import StartError
+from tidegate.runtime.gate_link import GateLink
+
+
+def _frame(value: object) -> bytes:
+    body = marshal.dumps(value)
+    return len(body).to_bytes(4, "big") + body
+
+
+def test_warnings_of_a_running_gate_arrive_whatever_their_pieces() -> None:
+    """JRN-5: a full disk is told to the person, however the bytes of the message come."""
+    warned: list[str] = []
+    link = GateLink(warned.append)
+    data = _frame(("warn", "the disk is full")) + _frame(("failed", "what", "fix")) + _frame(("else", 1))
+    for index in range(len(data)):
+        link.heard(data[index : index + 1])
+    link.close()
+    assert warned == ["the disk is full", "what: fix"]
+
+
+def test_a_gate_that_cannot_take_its_order_is_a_start_error() -> None:
+    """HLD-7: what goes wrong in the gate's process before the task is exit 78 with what it was."""
+    link = GateLink(print)
+    with pytest.raises(StartError) as raised:
+        link.configure({"task": "t1"})
+    assert raised.value.exit_status == 78
+    link.close()
+
+
+def test_closing_twice_or_without_an_order_leaves_no_process(tmp_path: Path) -> None:
+    """HLD-8: a start that fails early leaves no gate behind."""
+    link = GateLink(print)
+    pid = link.pid
+    link.close()
+    link.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,157 @@
+"""tidegate.runtime.gate_process: the real gate in its real process, asked over its real channel."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.api import Lab, raw
+from tidegate.model.errors import StartError
+from tidegate.policy.layers import command_line, join
+from tidegate.policy.snapshot import to_plain
+from tidegate.runtime.gate_link import GateLink
+
+REQUEST = b"CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n"
+
+
+class Served:
+    """A gate's process that serves a listener of this process's own namespace."""
+
+    def __init__(self, log: Path, *, allow: tuple[str, ...] = (), profile: str | None = "closed", **order: Any) -> None:
+        self.log = log
+        self.warned: list[str] = []
+        self.link = GateLink(self.warned.append)
+        policy = join(command_line(allow=allow, profile=profile))
+        self.order = {
+            "task": "t1",
+            "phase": "runtime",
+            "policy": to_plain(policy),
+            "log": str(log),
+            "environment": {},
+            "protected_ports": (),
+        } | order
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = self.listener.getsockname()
+
+    def start(self) -> Served:
+        self.link.configure(self.order)
+        self.link.deliver(self.listener.fileno())
+        self.listener.close()
+        return self
+
+    def ask(self, target: str) -> bytes:
+        host = target.encode()
+        return raw(self.address, REQUEST % (host, host))
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_bytes().splitlines()]
+
+
+@pytest.mark.usefixtures("isolated")
+def test_the_gate_refuses_writes_it_down_and_counts_it(tmp_path: Path) -> None:
+    """JRN-1, GAT-7: one refusal is an answer, a line in the file and a row at the end."""
+    served = Served(tmp_path / "log").start()
+    assert served.ask("example.com:443").startswith(b"HTTP/1.1 403 ")
+    finished = served.link.finish()
+    assert finished is not None
+    (row,), more = finished
+    assert row[:2] == ("example.com", 443)
+    assert (row[3], row[9], more) == ("refused", 1, 0)
+    (line,) = served.lines()
+    assert (line["host"], line["reason"], line["task"]) == ("example.com", "no-rule", "t1")
+    assert served.link.pid == 0
+
+
+def test_a_tunnel_through_the_process_carries_bytes(tmp_path: Path, lab: Lab) -> None:
+    """GAT-1: the whole way: decided by name, resolved, dialled, moved, recorded with its bytes."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    lab.origin("echo", "1.2.3.4", 8443)
+    served = Served(tmp_path / "log", allow=("a.test:8443",)).start()
+    with socket.create_connection(served.address, 10) as client:
+        client.sendall(REQUEST % (b"a.test:8443", b"a.test:8443"))
+        assert client.recv(4096).startswith(b"HTTP/1.1 200")
+        client.sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        assert b"GET / " in client.recv(4096)
+    deadline = time.monotonic() + 10
+    while not served.lines() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert served.link.finish() is not None
+    (line,) = served.lines()
+    assert (line["how"], line["address"], line["verdict"]) == ("tunneled", "1.2.3.4", "allow")
+    assert line["bytes_up"] > 0
+    assert line["bytes_down"] > 0
+
+
+@pytest.mark.usefixtures("isolated")
+def test_a_journal_that_cannot_be_opened_stops_the_start(tmp_path: Path) -> None:
+    """HLD-7: exit 78 and the fix; the gate's process is gone afterwards."""
+    served = Served(tmp_path / "no" / "log")
+    with pytest.raises(StartError, match="cannot be opened") as raised:
+        served.start()
+    assert "--log" in raised.value.fix
+    served.link.close()
+    served.listener.close()
+
+
+@pytest.mark.usefixtures("isolated")
+def test_the_gate_dies_with_the_front(tmp_path: Path) -> None:
+    """HLD-8: when the other end of the channel is gone, so is the gate, and its listener refuses at once."""
+    served = Served(tmp_path / "log").start()
+    pid = served.link.pid
+    served.link.channel.close()
+    assert os.waitpid(pid, 0)[1] == 0
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(served.address, 5)
+
+
+@pytest.mark.usefixtures("isolated")
+def test_a_killed_gate_is_an_end_of_file_and_a_refused_connection(tmp_path: Path) -> None:
+    """HLD-7, B95: kill -9 is seen at once, and the task's next connection is refused, not left hanging."""
+    served = Served(tmp_path / "log").start()
+    os.kill(served.link.pid, signal.SIGKILL)
+    assert served.link.channel.recv(1) == b""
+    os.waitid(os.P_PID, served.link.pid, os.WEXITED | os.WNOWAIT)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(served.address, 5)
+    assert served.link.finish() is None
+
+
+@pytest.mark.usefixtures("isolated")
+def test_no_key_on_the_terminal_reaches_the_gate(tmp_path: Path) -> None:
+    """HLD-9: Ctrl-C, Ctrl-Z, Ctrl-backslash and a closed window are the command's, not the gate's."""
+    served = Served(tmp_path / "log").start()
+    assert os.getsid(served.link.pid) == served.link.pid
+    for number in (signal.SIGINT, signal.SIGTSTP, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+        os.kill(served.link.pid, number)
+    assert served.ask("example.com:443").startswith(b"HTTP/1.1 403 ")
+    assert served.link.finish() is not None
+
+
+@pytest.mark.usefixtures("isolated")
+def test_the_gate_holds_no_stream_of_the_front(tmp_path: Path) -> None:
+    """HLD-13: no standard stream and no descriptor of the front stays open in the gate, so ends of file arrive."""
+    read, write = os.pipe()
+    os.set_inheritable(write, True)
+    served = Served(tmp_path / "log").start()
+    os.close(write)
+    assert os.read(read, 1) == b""
+    os.close(read)
+    streams = [os.readlink(f"/proc/{served.link.pid}/fd/{fd}") for fd in (0, 1, 2)]
+    assert streams == ["/dev/null"] * 3
+    served.link.close()
+
+
+@pytest.mark.usefixtures("isolated")
+def test_an_idle_gate_is_small(tmp_path: Path) -> None:
+    """GAT-11: YAML, click and the standard library's heavy modules are not in the gate: at most 15 MB of its own."""
+    served = Served(tmp_path / "log").start()
+    loaded = Path(f"/proc/{served.link.pid}/maps").read_text()
+    assert "yaml" not in loaded
+    served.link.close()
