@@ -1,0 +1,64 @@
+"""Giving up every right, for good: capabilities, ways to get them back, and being looked into.
+
+Man pages: capabilities(7), prctl(2). The order matters: what needs a capability comes before they are gone.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from tidegate.holds import linux
+
+# linux/securebits.h: uid 0 means nothing to exec; kept and ambient capabilities cannot be had; all of it locked.
+SECBIT_NOROOT = 1 << 0
+SECBIT_NOROOT_LOCKED = 1 << 1
+SECBIT_KEEP_CAPS_LOCKED = 1 << 5
+SECBIT_NO_CAP_AMBIENT_RAISE = 1 << 6
+SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED = 1 << 7
+SECUREBITS = (
+    SECBIT_NOROOT
+    | SECBIT_NOROOT_LOCKED
+    | SECBIT_KEEP_CAPS_LOCKED
+    | SECBIT_NO_CAP_AMBIENT_RAISE
+    | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED
+)
+_VERSION_3 = 0x20080522  # linux/capability.h, _LINUX_CAPABILITY_VERSION_3
+_MORE_THAN_THERE_ARE = 64
+
+
+def drop_all() -> None:
+    """Empty the ambient, bounding, inheritable, permitted and effective sets of this process and lock them.
+
+    Raises:
+        OSError: when the kernel refuses; the process must not go on then.
+    """
+    linux.prctl(linux.PR_CAP_AMBIENT, linux.PR_CAP_AMBIENT_CLEAR_ALL)
+    for capability in range(_MORE_THAN_THERE_ARE):
+        try:
+            linux.prctl(linux.PR_CAPBSET_DROP, capability)
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # the first number that this kernel does not know
+                break
+            raise
+    linux.prctl(linux.PR_SET_SECUREBITS, SECUREBITS)
+    header = _VERSION_3.to_bytes(4, "little") + bytes(4)
+    linux.call("capset", header, bytes(24))
+
+
+def no_new_privileges() -> None:
+    """Nothing this process or a child executes gives more rights than it has (set-uid, file capabilities)."""
+    linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+
+
+def close_to_others() -> None:
+    """Nobody inside may trace this process or read its memory.
+
+    Its memory belongs to the user namespace outside (it was forked, not executed, in the new one), so even a
+    capability in the task's namespaces does not help. exec resets it, so the command itself can be debugged.
+    """
+    linux.prctl(linux.PR_SET_DUMPABLE, 0)
+
+
+def die_with_parent() -> None:
+    """Be killed when the front ends, however it ends."""
+    linux.prctl(linux.PR_SET_PDEATHSIG, 9)

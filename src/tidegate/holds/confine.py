@@ -1,0 +1,20 @@
+"""The last step before the command: from here on this process, and all it starts, has no right that a task lacks."""
+
+from __future__ import annotations
+
+from tidegate.holds import capabilities, landlock, seccomp
+
+
+def enter(kind: str) -> None:
+    """Give up everything, for good.
+
+    Raises:
+        OSError: when the kernel refuses a step; the process must end then.
+    """
+    capabilities.die_with_parent()
+    capabilities.drop_all()
+    capabilities.no_new_privileges()
+    if kind == seccomp.OPEN:
+        landlock.close_abstract_sockets()
+    seccomp.install(seccomp.program(kind))
+    capabilities.close_to_others()

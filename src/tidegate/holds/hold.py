@@ -1,0 +1,127 @@
+"""What every hold is, and what it is told: the values of this room.
+
+Control messages between the front and init, one packet each: `unshared PID` and `mapped` while the hold is built,
+then `listener`+fd, `pty`+fd, `probed`, `failed STAGE ERRNO TEXT`, `started PID`, `stopped SIGNO`, `execfailed ...`,
+`exited WAITSTATUS` from init, and `start`, `signal N`, `continue fg|bg` to it. End of file: the other side is gone.
+
+Fails closed: launch returns a task whose fence is up and proven, or raises StartError and leaves nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from tidegate.holds import control
+from tidegate.model.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
+    from tidegate.model.errors import StartError
+else:
+    Protocol = object
+
+GATE_PORT = 3128
+
+
+class Share(Value):
+    """Something of the machine that the task sees although it would not: `--share PATH[:ro]`."""
+
+    path: str
+    readonly: bool = False
+
+
+class LaunchSpec(Value):
+    """One task to be run. Paths are absolute; `workspace` is a real path."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    cwd: str
+    workspace: str | None = None
+    shares: tuple[Share, ...] = ()
+    hidden: tuple[str, ...] = ()
+    readonly: tuple[str, ...] = ()
+    port: int = GATE_PORT
+    selftest: bool = True
+    run_id: str = ""
+    stdio: Any = None
+
+
+class RunningTask:
+    """A task that is held. It waits for `start`; all its processes end with `pid`, the init of its namespace."""
+
+    def __init__(self, pid: int, control_fd: int, pty_master: int | None) -> None:
+        self.pid = pid
+        self.control = control_fd
+        self.pty_master = pty_master
+        self._status: int | None = None
+
+    def send(self, message: str) -> None:
+        """Send one control message to init."""
+        control.send(self.control, message)
+
+    def start(self) -> None:
+        """Let the command run."""
+        self.send("start")
+
+    def kill(self) -> None:
+        """End everything of this task now."""
+        if self._status is None:
+            try:
+                os.kill(self.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                return  # it has ended, and is still to be waited for
+
+    def wait(self) -> int:
+        """Wait for the end of init; its wait status. The control descriptor is closed."""
+        if self._status is None:
+            _pid, self._status = os.waitpid(self.pid, 0)
+            os.close(self.control)
+        return self._status
+
+
+class Hold(Protocol):
+    """A mechanism that leaves the gate as the only way out, or none at all, or (by name) every way."""
+
+    name: str
+    has_gate: bool
+
+    def probe(self) -> StartError | None:
+        """Try it in a child that ends at once; why it cannot work here, or None."""
+
+    def launch(self, spec: LaunchSpec, deliver_listener: Callable[[int], None] | None) -> RunningTask:
+        """Build the hold and prove it; the task waits for `start`.
+
+        `deliver_listener` is called once with the listening socket where the hold has a gate. Its descriptor is
+        closed after the call.
+
+        Raises:
+            StartError: when anything is missing or does not work; nothing is left then.
+        """
+
+    def sweep(self) -> None:
+        """Remove what a crash left."""
+
+
+def find_hold(name: str) -> Hold:
+    """The hold of this name.
+
+    Raises:
+        KeyError: when there is none.
+    """
+    if name == "netns":
+        from tidegate.holds.netns import NETNS
+
+        return NETNS
+    if name == "offline":
+        from tidegate.holds.offline import OFFLINE
+
+        return OFFLINE
+    if name == "open":
+        from tidegate.holds.open import OPEN
+
+        return OPEN
+    raise KeyError(name)

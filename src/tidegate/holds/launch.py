@@ -1,0 +1,245 @@
+"""How a namespace hold comes to be: the front's half and the child's half of it, side by side.
+
+    front          A (forked, ends at once)      init (PID 1 inside)
+    fork ────────► unshare, fork ──────────────► lo up, listen ── listener+fd ─► front gives it to the gate
+    write the maps, reap A ── mapped ──────────► mounts
+                                                 run_init: pty, enter() (no rights left), self-test ── probed ─► front
+    did a canary hear anything? no: the task is held and waits for `start`
+
+Rules of the file: the child ends by os._exit on every path; the front ends with a task or with a StartError and then
+has killed and reaped what it made. Nothing is written to the file system, so nothing can be left: namespaces and
+mounts end with their last process, and init ends when the front's end of the control socket closes, however that
+comes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from tidegate.holds import capabilities, confine, control, linux, messages, network, selftest, userns
+from tidegate.holds.canaries import Canaries
+from tidegate.holds.hold import LaunchSpec, RunningTask
+from tidegate.holds.mountinfo import is_within
+from tidegate.holds.plan import Plan, make_plan
+from tidegate.holds.seccomp import NETNS, OPEN
+from tidegate.holds.tree import build
+from tidegate.model.errors import StartError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import NoReturn
+
+    Finish = Callable[[int, LaunchSpec, Callable[[], None], Callable[[], None]], NoReturn]
+
+
+class NamespaceHold:
+    """A hold made of namespaces. Its name is also the kind of its filter: `netns`, `offline` or `open`."""
+
+    def __init__(self, kind: str) -> None:
+        self.name = kind
+        self.has_gate = kind == NETNS
+
+    def probe(self) -> StartError | None:
+        """Build the whole hold around nothing and end it; why that cannot be done here, or None.
+
+        All but the question to the gate is tried: there is no gate yet.
+        """
+        spec = LaunchSpec(argv=(), env={"HOME": "/"}, cwd="/", selftest=False)
+        try:
+            task = self._launch(spec, lambda _listener: None, _end)
+        except StartError as error:
+            return error
+        task.kill()
+        task.wait()
+        return None
+
+    def launch(self, spec: LaunchSpec, deliver_listener: Callable[[int], None] | None) -> RunningTask:
+        """Build the hold and prove it; see Hold.launch."""
+        from tidegate.holds.init import run_init
+
+        def finish(wire: int, spec: LaunchSpec, enter: Callable[[], None], test: Callable[[], None]) -> NoReturn:
+            run_init(wire, argv=spec.argv, env=spec.env, cwd=spec.cwd, stdio=spec.stdio, enter=enter, selftest=test)
+
+        if spec.stdio is None:
+            from tidegate.holds.stdio import plan_stdio
+
+            spec = spec.replace(stdio=plan_stdio())
+        return self._launch(spec, deliver_listener, finish)
+
+    def sweep(self) -> None:
+        """Nothing outlives a crash: see the head of this file. A canary's file goes with the next canary's."""
+
+    def _launch(self, spec: LaunchSpec, deliver_listener: Callable[[int], None] | None, finish: Finish) -> RunningTask:
+        if not linux.supported():
+            raise messages.unknown_machine()
+        plan = make_plan(spec, os.geteuid())
+        canaries = Canaries(_canary_folders(plan)) if spec.selftest and self.name != OPEN else None
+        linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)  # init becomes our child when A has ended
+        ours, theirs = control.pair()
+        outer = os.fork()
+        if outer == 0:
+            os.close(ours)
+            _Child(self.name, theirs, spec, plan, canaries, finish).run()
+        os.close(theirs)
+        construction = _Construction(ours, outer, deliver_listener if self.has_gate else None)
+        try:
+            task = construction.await_proof()
+            if canaries:
+                _check_silence(canaries)
+        except BaseException:
+            construction.tear_down()
+            raise
+        finally:
+            if canaries:
+                canaries.close()
+        return task
+
+
+class _Construction:
+    """The front's half."""
+
+    def __init__(self, wire: int, outer: int, deliver_listener: Callable[[int], None] | None) -> None:
+        self._wire = wire
+        self._outer = outer
+        self._init = 0
+        self._pty: int | None = None
+        self._deliver = deliver_listener
+
+    def await_proof(self) -> RunningTask:
+        """Do our part until init says `probed`."""
+        while True:
+            received = control.receive(self._wire)
+            if received is None:
+                raise messages.ended_early()
+            message, descriptors = received
+            word, _, rest = message.partition(" ")
+            if word == "probed":
+                return RunningTask(self._init, self._wire, self._pty)
+            if word == "failed":
+                raise messages.explain(*control.parse_failed(message))
+            if word == "unshared":
+                self._map(int(rest))
+            elif word == "listener":
+                try:
+                    if self._deliver is not None:
+                        self._deliver(descriptors[0])
+                finally:
+                    os.close(descriptors[0])
+            elif word == "pty":
+                self._pty = descriptors[0]
+
+    def tear_down(self) -> None:
+        """Kill and reap whatever there is."""
+        for pid in (self._init, self._outer):
+            if pid:
+                _kill_and_reap(pid)
+        os.close(self._wire)
+        if self._pty is not None:
+            os.close(self._pty)
+
+    def _map(self, init: int) -> None:
+        self._init = init
+        try:
+            userns.write_maps(init)
+        except OSError as error:
+            raise messages.explain("map", error.errno or 0, str(error.filename)) from error
+        os.waitpid(self._outer, 0)
+        self._outer = 0
+        control.send(self._wire, "mapped")
+
+
+class _Child:
+    """The child's half: A until the second fork, init after it."""
+
+    def __init__(
+        self, kind: str, wire: int, spec: LaunchSpec, plan: Plan, canaries: Canaries | None, finish: Finish
+    ) -> None:
+        self._kind = kind
+        self._wire = wire
+        self._spec = spec
+        self._plan = plan
+        self._targets = canaries.targets if canaries else []
+        self._word = canaries.word if canaries else b""
+        self._finish = finish
+
+    def run(self) -> NoReturn:
+        stage = "unshare"
+        try:
+            from tidegate.holds.init import fresh_signals
+
+            fresh_signals()
+            capabilities.die_with_parent()
+            control.close_all_but((self._wire, *(self._spec.stdio.keep() if self._spec.stdio else ())))
+            linux.unshare(userns.namespaces(network=self._kind != OPEN))
+            stage = "fork"
+            init = os.fork()
+            if init == 0:
+                self._be_init()
+            control.send(self._wire, f"unshared {init}")
+            os._exit(0)
+        except BaseException as error:  # noqa: BLE001 (whatever it is, the front is told and this process ends)
+            control.send_failed(self._wire, stage, error)
+        os._exit(1)
+
+    def _be_init(self) -> NoReturn:
+        stage = "loopback"
+        try:
+            if self._kind == NETNS:
+                network.raise_loopback()
+                stage = "listener"
+                listener = network.listen(self._spec.port)
+                control.send(self._wire, "listener", (listener,))
+                os.close(listener)
+            received = control.receive(self._wire)
+            if received is None or received[0] != "mapped":
+                os._exit(0)
+            stage = "view"
+            build(self._plan)
+            self._finish(self._wire, self._spec, self._enter, self._test)
+        except BaseException as error:  # noqa: BLE001 (see above)
+            control.send_failed(self._wire, stage, error)
+        os._exit(1)
+
+    def _enter(self) -> None:
+        confine.enter(self._kind)
+
+    def _test(self) -> None:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+            selftest.check_confinement(status.read())
+        if not self._spec.selftest:
+            return
+        selftest.check_sockets(self._kind)
+        selftest.knock(self._targets, self._word)
+        if self._kind == NETNS:
+            selftest.ask_gate(self._spec.port)
+
+
+def _end(wire: int, _spec: LaunchSpec, enter: Callable[[], None], test: Callable[[], None]) -> NoReturn:
+    """What init does in a probe: all but a command."""
+    enter()
+    test()
+    control.send(wire, "probed")
+    control.receive(wire)
+    os._exit(0)
+
+
+def _check_silence(canaries: Canaries) -> None:
+    heard = canaries.heard()
+    if heard:
+        raise messages.canary_heard(heard)
+
+
+def _canary_folders(plan: Plan) -> Sequence[str]:
+    """Where a socket with a path goes: a folder that the task gets its own of, best a small one."""
+    wanted = sorted(plan.replaced, key=lambda path: (not path.startswith("/run/user/"), path != "/run", path))
+    return [path for path in wanted if not any(is_within(path, one.path) for one in plan.bound)]
+
+
+def _kill_and_reap(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    except (ProcessLookupError, ChildProcessError):
+        return  # it is gone, and somebody else has reaped it

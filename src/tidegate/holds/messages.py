@@ -1,0 +1,195 @@
+"""Why a hold cannot be had here, and the exact thing to do about it: one line each (HLD-12).
+
+The child says at which step and with which errno it failed; the facts that explain it are then read from this machine:
+settings, AppArmor, seccomp, capabilities, the kernel's version. There is never a fall-back: weaker is chosen by name.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+
+from tidegate.holds import linux
+from tidegate.model.errors import StartError
+
+DENIED = (errno.EPERM, errno.EACCES)
+NEEDED_KERNEL = "5.12"  # mount_setattr; the rest of the new mount API is 5.2
+_MEANING = {
+    "unshare": "make namespaces for the task",
+    "fork": "start the first process of the task",
+    "map": "map this user into the task's namespace",
+    "loopback": "bring up the task's loopback interface",
+    "listener": "listen inside the task's network namespace",
+    "view": "set up the files that the task sees",
+    "enter": "give up all rights before the task starts",
+    "cwd": "enter the working directory inside the hold",
+}
+_LIMITS = ("user", "mnt", "net", "pid", "ipc")
+
+
+class Facts:
+    """What this machine says about itself; read only when something failed. Tests give a root of their own."""
+
+    def __init__(self, root: str = "/") -> None:
+        self._root = root
+
+    def setting(self, path: str) -> str:
+        """The text of a file below the root, stripped; empty where it cannot be read."""
+        try:
+            with open(os.path.join(self._root, path), encoding="ascii", errors="replace") as file:
+                return file.read().strip()
+        except OSError:
+            return ""
+
+    def status(self, field: str) -> str:
+        """A field of /proc/self/status."""
+        for line in self.setting("proc/self/status").splitlines():
+            if line.startswith(field + ":"):
+                return line.partition(":")[2].strip()
+        return ""
+
+    def exists(self, path: str) -> bool:
+        """Whether this path is there."""
+        return os.path.exists(os.path.join(self._root, path))
+
+
+def explain(stage: str, code: int, text: str, facts: Facts | None = None) -> StartError:
+    """The error for a step that failed with this errno (0: `text` says it all)."""
+    facts = facts or Facts()
+    found = None
+    if code in DENIED:
+        found = _denied(stage, text, facts)
+    elif code in (errno.ENOSPC, errno.EUSERS):
+        found = _exhausted(facts)
+    elif code == errno.ENOSYS:
+        found = _old_kernel(text, facts)
+    elif code == errno.EINVAL and stage == "unshare":
+        found = _no_namespaces(facts)
+    elif code == errno.EADDRINUSE:
+        found = ("the port of the gate is taken inside the task's own network", "this is a bug of tidegate; report it")
+    elif stage == "cwd":
+        found = (f"the task cannot enter its working directory ({_reason(code, text)})", "share it: --share PATH")
+    if found:
+        return StartError(found[0], fix=found[1], code=f"hold-{stage}")
+    if stage == "selftest" or not code:
+        return StartError(text, code=f"hold-{stage}")
+    return StartError(
+        f"cannot {_MEANING.get(stage, stage)}: {_reason(code, text)}",
+        fix="`tidegate doctor` tells more",
+        code=f"hold-{stage}",
+    )
+
+
+def canary_heard(names: list[str]) -> StartError:
+    """A probe came through the fence."""
+    return StartError(
+        f"the self-test of the hold failed: a probe from inside reached {', '.join(names)} of this machine",
+        fix="the task was not started; report it, it is a bug of tidegate or of the kernel",
+        code="self-test",
+    )
+
+
+def ended_early() -> StartError:
+    """Init ended without a word."""
+    return StartError(
+        "the first process of the task ended before the task could start",
+        fix="it was killed from outside, or memory ran out; see `dmesg`",
+        code="hold-ended",
+    )
+
+
+def unknown_machine() -> StartError:
+    """The numbers of the system calls are not known."""
+    return StartError(
+        f"no hold for {linux.MACHINE}", fix="tidegate confines on x86_64 and aarch64 Linux", code="hold-machine"
+    )
+
+
+def apparmor_profile(program: str) -> str:
+    """The AppArmor profile that lets this program make user namespaces, as one line."""
+    return f"abi <abi/4.0>, include <tunables/global> profile tidegate {program} flags=(unconfined) {{ userns, }}"
+
+
+def _denied(stage: str, text: str, facts: Facts) -> tuple[str, str] | None:
+    root = os.geteuid() == 0
+    if not root and facts.setting("proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
+        profile = apparmor_profile(os.path.realpath(sys.executable))
+        return (
+            (
+                "AppArmor forbids user namespaces to ordinary programs here"
+                " (kernel.apparmor_restrict_unprivileged_userns=1, as on Ubuntu 24.04)"
+            ),
+            (
+                f"as root, echo '{profile}' > /etc/apparmor.d/tidegate && apparmor_parser -r /etc/apparmor.d/tidegate;"
+                " or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0; or run tidegate as root"
+            ),
+        )
+    if not root and facts.setting("proc/sys/kernel/unprivileged_userns_clone") == "0":
+        return (
+            "this machine forbids user namespaces to ordinary users (kernel.unprivileged_userns_clone=0)",
+            "as root, sysctl -w kernel.unprivileged_userns_clone=1; or run tidegate as root",
+        )
+    if stage == "view" and text == "proc":
+        return (
+            "a fresh /proc cannot be mounted: parts of /proc are masked here, as in a container",
+            (
+                "start the container with docker's --security-opt systempaths=unconfined"
+                " (podman: --security-opt unmask=ALL; Kubernetes: procMount: Unmasked)"
+            ),
+        )
+    if facts.status("Seccomp") == "2":
+        return (
+            f"a seccomp filter of the surrounding container does not let tidegate {_MEANING.get(stage, stage)}",
+            (
+                "start the container with --security-opt seccomp=unconfined, or with a profile that allows"
+                " unshare, mount_setattr, open_tree, move_mount, fsopen, fsconfig and fsmount"
+            ),
+        )
+    if stage == "unshare":
+        return (
+            "the kernel does not let this process make user namespaces (a chroot, or a security module, forbids it)",
+            "run tidegate outside the chroot, or as root",
+        )
+    return None
+
+
+def _exhausted(facts: Facts) -> tuple[str, str]:
+    for kind in _LIMITS:
+        name = f"max_{kind}_namespaces"
+        if facts.setting(f"proc/sys/user/{name}") == "0":
+            return (
+                f"this machine allows no {kind} namespaces (user.{name}=0)",
+                f"as root, sysctl -w user.{name}=15000",
+            )
+    return (
+        "this machine allows no more namespaces (user.max_*_namespaces is reached, or they are nested too deep)",
+        "as root, raise user.max_user_namespaces and its neighbours, or run tidegate outside other sandboxes",
+    )
+
+
+def _old_kernel(text: str, facts: Facts) -> tuple[str, str]:
+    release = facts.setting("proc/sys/kernel/osrelease") or os.uname().release
+    if facts.status("Seccomp") == "2":
+        return (
+            f"the kernel, or a seccomp filter around this process, does not know {text}",
+            f"tidegate needs Linux {NEEDED_KERNEL}; in a container, --security-opt seccomp=unconfined",
+        )
+    return (
+        f"this kernel ({release}) does not know {text}",
+        f"tidegate needs Linux {NEEDED_KERNEL} or later for this hold",
+    )
+
+
+def _no_namespaces(facts: Facts) -> tuple[str, str] | None:
+    for kind in _LIMITS:
+        if not facts.exists(f"proc/self/ns/{kind}"):
+            return (
+                f"this kernel was built without {kind} namespaces",
+                "use a kernel with CONFIG_USER_NS, CONFIG_NET_NS, CONFIG_PID_NS and CONFIG_IPC_NS",
+            )
+    return None
+
+
+def _reason(code: int, text: str) -> str:
+    return f"{text}: {os.strerror(code)}" if code else text

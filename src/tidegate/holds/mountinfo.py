@@ -1,0 +1,98 @@
+"""What is mounted where, read once per start (proc_pid_mountinfo(5)).
+
+It answers two questions: which mounts show the kernel's own interfaces, and under which other names a folder can be
+reached, because one file system may be mounted, or bound, at several places.
+"""
+
+from __future__ import annotations
+
+from tidegate.model.value import Value
+
+MOUNTINFO = "/proc/self/mountinfo"
+
+
+class Mount(Value):
+    """One line: the device as `major:minor`, the folder of it that is shown, where it is shown, and its kind."""
+
+    device: str
+    root: str
+    point: str
+    kind: str
+
+
+def read_mounts(file: str = MOUNTINFO) -> tuple[Mount, ...]:
+    """All mounts of this process's namespace, in the order they were made."""
+    with open(file, encoding="utf-8", errors="surrogateescape") as lines:
+        return parse_mounts(lines.read())
+
+
+def parse_mounts(text: str) -> tuple[Mount, ...]:
+    """The mounts that this text lists."""
+    mounts = []
+    for line in text.splitlines():
+        left, _, right = line.partition(" - ")
+        fields = left.split(" ")
+        mounts.append(Mount(fields[2], _plain(fields[3]), _plain(fields[4]), right.split(" ", 1)[0]))
+    return tuple(mounts)
+
+
+def _plain(text: str) -> str:
+    r"""Undo the kernel's escapes: \040 space, \011 tab, \012 newline, \134 backslash."""
+    if "\\" not in text:
+        return text
+    out = bytearray()
+    raw = text.encode("utf-8", "surrogateescape")
+    at = 0
+    while at < len(raw):
+        if raw[at] == ord("\\") and raw[at + 1 : at + 4].isdigit():
+            out.append(int(raw[at + 1 : at + 4], 8))
+            at += 4
+        else:
+            out.append(raw[at])
+            at += 1
+    return out.decode("utf-8", "surrogateescape")
+
+
+def is_within(path: str, folder: str) -> bool:
+    """Whether `path` is `folder` or lies below it. Both absolute and normal."""
+    return folder in (path, "/") or path.startswith(folder + "/")
+
+
+def aliases(path: str, mounts: tuple[Mount, ...]) -> tuple[str, ...]:
+    """Every other path, as far as the mounts tell, that leads to what the real path `path` names, or to part of it.
+
+    `path` itself is not among them. A mount that shows only something below `path` counts: it would show that part.
+    """
+    home = mount_of(path, mounts)
+    if home is None:
+        return ()
+    inside = _join(home.root, path[len(home.point.rstrip("/")) :])
+    found = []
+    for mount in mounts:
+        if mount.device != home.device:
+            continue
+        if is_within(inside, mount.root):
+            other = _join(mount.point, inside[len(mount.root.rstrip("/")) :])
+        elif is_within(mount.root, inside):
+            other = mount.point
+        else:
+            continue
+        if other != path and other not in found:
+            found.append(other)
+    return tuple(found)
+
+
+def mount_of(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
+    """The mount that `path` lies on: the longest mount point above it, the latest of those that share it."""
+    best = None
+    for mount in mounts:
+        if is_within(path, mount.point) and (best is None or len(mount.point) >= len(best.point)):
+            best = mount
+    return best
+
+
+def _join(folder: str, rest: str) -> str:
+    rest = rest.strip("/")
+    if not rest:
+        return folder
+    return f"{folder.rstrip('/')}/{rest}"

@@ -1,0 +1,192 @@
+"""The system calls a task may make: everything but what would lead around the hold (HLD-13).
+
+Three filters, one text: `netns` knows the families UNIX, INET and INET6 with TCP and UDP, and NETLINK_ROUTE;
+`offline` only UNIX; `open` any family, and the rest just the same.
+
+Rules of the file: a family or protocol is refused unless it is listed (allow-list); only words that the kernel itself
+compares as 32 bits are compared; a call whose rights hide behind a pointer is refused whole (io_uring, clone3).
+Refusals are the errno a kernel without the feature gives, so that programs fall back.
+
+Why mounts are in it: a user namespace inside gives a task mounts of its own, but never the right to *lose* the ones it
+found. What protects a file from being renamed or removed is that it is a mount point in the namespace of who
+tries (Linux 3.18, "detach mounts"). So nobody may leave those behind: no pivot_root, no lazy unmount, no flag of a
+newer kernel that makes a mount namespace from a part. An engine for containers does not run inside; browsers do.
+
+It does not look at paths or addresses: mounts and the network namespace are what they are for. seccomp(2).
+"""
+
+from __future__ import annotations
+
+import errno
+
+from tidegate.holds import linux
+from tidegate.holds.bpf import ALLOW, ARCHITECTURE, ERRNO, KILL_PROCESS, NUMBER, Program, argument
+from tidegate.holds.syscalls import AUDIT_ARCH_X86_64, TABLES, X32_BIT
+
+NETNS = "netns"
+OFFLINE = "offline"
+OPEN = "open"
+
+# sys/socket.h, netinet/in.h, linux/net.h: the same on both machines
+AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
+SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_PACKET = 1, 2, 3, 10
+SOCK_TYPE_MASK = 0xF
+IPPROTO_TCP, IPPROTO_UDP = 6, 17
+NETLINK_ROUTE = 0
+MSG_FASTOPEN = 0x20000000
+TCP_FASTOPEN, TCP_FASTOPEN_CONNECT = 23, 30  # linux/tcp.h
+TIOCSTI, TIOCLINUX = 0x5412, 0x541C  # asm-generic/ioctls.h
+CLONE_NEWCGROUP = 0x02000000
+# Every flag of unshare(2) up to Linux 6.18: namespaces, and what threads share.
+UNSHARE_KNOWN = 0x7E020000 | 0x00000F00 | 0x00010000 | 0x00040000 | 0x00000080
+OPEN_TREE_KNOWN = linux.OPEN_TREE_CLONE | linux.OPEN_TREE_CLOEXEC | 0x100 | 0x800 | 0x1000 | 0x8000  # AT_*
+FSMOUNT_KNOWN = linux.FSMOUNT_CLOEXEC
+
+REFUSED: tuple[tuple[str, str], ...] = (
+    ("io_uring_setup", "ENOSYS"),
+    ("io_uring_enter", "ENOSYS"),
+    ("io_uring_register", "ENOSYS"),
+    ("clone3", "ENOSYS"),  # its flags are behind a pointer; C libraries fall back to clone
+    ("open_tree_attr", "ENOSYS"),  # open_tree with more; nothing needs it
+    ("pivot_root", "EPERM"),
+    ("keyctl", "EPERM"),  # keyrings have no namespace
+    ("add_key", "EPERM"),
+    ("request_key", "EPERM"),
+    ("bpf", "EPERM"),
+    ("perf_event_open", "EPERM"),
+    ("userfaultfd", "EPERM"),
+    ("kexec_load", "EPERM"),
+    ("kexec_file_load", "EPERM"),
+    ("init_module", "EPERM"),
+    ("finit_module", "EPERM"),
+    ("delete_module", "EPERM"),
+    ("open_by_handle_at", "EPERM"),  # reaches files below a mask
+    ("syslog", "EPERM"),
+)
+"""Calls that are refused whatever their arguments."""
+
+ERRNOS = {
+    name: getattr(errno, name)
+    for name in ("EPERM", "ENOSYS", "EINVAL", "EAFNOSUPPORT", "EPROTONOSUPPORT", "EOPNOTSUPP")
+}
+
+
+def program(kind: str, machine: str = linux.MACHINE) -> bytes:
+    """The filter of this kind for this machine, as `struct sock_filter[]`.
+
+    Raises:
+        KeyError: for a machine whose numbers are not known.
+    """
+    architecture, numbers = TABLES[machine]
+    p = Program()
+    p.load(ARCHITECTURE)
+    p.if_equal(architecture, None, "kill")
+    p.load(NUMBER)
+    if architecture == AUDIT_ARCH_X86_64:
+        p.if_at_least(X32_BIT, "ENOSYS")
+    if kind != OPEN:
+        p.if_equal(numbers["socket"], "socket")
+        p.if_equal(numbers["socketpair"], "socketpair")
+    for name in ("setsockopt", "sendto", "sendmsg", "sendmmsg", "ioctl", "umount2", "open_tree", "fsmount"):
+        p.if_equal(numbers[name], name)
+    for name in ("unshare", "clone"):
+        p.if_equal(numbers[name], name)
+    for name, answer in REFUSED:
+        p.if_equal(numbers[name], answer)
+    p.give(ALLOW)
+    if kind != OPEN:
+        _families(p, internet=kind == NETNS)
+    _arguments(p)
+    p.label("allow")
+    p.give(ALLOW)
+    p.label("kill")
+    p.give(KILL_PROCESS)
+    for name, code in ERRNOS.items():
+        p.label(name)
+        p.give(ERRNO | code)
+    return p.assemble()
+
+
+def _families(p: Program, *, internet: bool) -> None:
+    """socket(family, type, protocol) and socketpair: the allow-list."""
+    p.label("socketpair")
+    p.load(argument(0))
+    p.if_equal(AF_UNIX, "allow", "EAFNOSUPPORT")
+    p.label("socket")
+    p.load(argument(0))
+    p.if_equal(AF_UNIX, "allow")
+    if not internet:
+        p.if_equal(AF_UNIX, "allow", "EAFNOSUPPORT")
+        return
+    p.if_equal(AF_INET, "internet")
+    p.if_equal(AF_INET6, "internet")
+    p.if_equal(AF_NETLINK, None, "EAFNOSUPPORT")
+    p.load(argument(2))
+    p.if_equal(NETLINK_ROUTE, "allow", "EPROTONOSUPPORT")
+    p.label("internet")
+    p.load(argument(1))
+    p.mask(SOCK_TYPE_MASK)
+    p.if_equal(SOCK_STREAM, "stream")
+    p.if_equal(SOCK_DGRAM, "datagram")
+    p.if_equal(SOCK_RAW, "EPERM")
+    p.if_equal(SOCK_PACKET, "EPERM", "EPROTONOSUPPORT")
+    p.label("stream")
+    p.load(argument(2))
+    p.if_equal(0, "allow")
+    p.if_equal(IPPROTO_TCP, "allow", "EPROTONOSUPPORT")
+    p.label("datagram")
+    p.load(argument(2))
+    p.if_equal(0, "allow")
+    p.if_equal(IPPROTO_UDP, "allow", "EPROTONOSUPPORT")
+
+
+def _arguments(p: Program) -> None:
+    """Calls that are fine but for some values of one argument."""
+    p.label("setsockopt")
+    p.load(argument(1))
+    p.if_equal(IPPROTO_TCP, None, "allow")
+    p.load(argument(2))
+    p.if_equal(TCP_FASTOPEN, "EOPNOTSUPP")
+    p.if_equal(TCP_FASTOPEN_CONNECT, "EOPNOTSUPP", "allow")
+    p.label("sendto")
+    p.label("sendmmsg")
+    p.load(argument(3))
+    p.if_any_bit(MSG_FASTOPEN, "EOPNOTSUPP", "allow")
+    p.label("sendmsg")
+    p.load(argument(2))
+    p.if_any_bit(MSG_FASTOPEN, "EOPNOTSUPP", "allow")
+    p.label("ioctl")
+    p.load(argument(1))
+    p.if_equal(TIOCSTI, "EPERM")
+    p.if_equal(TIOCLINUX, "EPERM", "allow")
+    p.label("umount2")
+    p.load(argument(1))
+    p.if_any_bit(linux.MNT_DETACH, "EPERM", "allow")
+    p.label("open_tree")
+    p.load(argument(2))
+    p.if_any_bit(~OPEN_TREE_KNOWN & 0xFFFFFFFF, "EINVAL", "allow")
+    p.label("fsmount")
+    p.load(argument(1))
+    p.if_any_bit(~FSMOUNT_KNOWN & 0xFFFFFFFF, "EINVAL", "allow")
+    p.label("unshare")
+    p.load(argument(0) + 4)  # an unsigned long: nothing in its upper half means anything yet
+    p.if_equal(0, None, "EINVAL")
+    p.load(argument(0))
+    p.if_any_bit(~UNSHARE_KNOWN & 0xFFFFFFFF, "EINVAL")
+    p.if_any_bit(CLONE_NEWCGROUP, "EPERM", "allow")
+    p.label("clone")
+    p.load(argument(0))
+    p.if_any_bit(CLONE_NEWCGROUP, "EPERM", "allow")
+
+
+def install(filter_bytes: bytes) -> None:
+    """Put the filter on this process and all it starts; no_new_privs must be set. There is no way back.
+
+    Raises:
+        OSError: when the kernel refuses it.
+    """
+    address, kept = linux.address_of(filter_bytes)
+    # struct sock_fprog: unsigned short len, padding, pointer
+    fprog = (len(filter_bytes) // 8).to_bytes(8, "little") + address.to_bytes(8, "little")
+    linux.call("seccomp", linux.SECCOMP_SET_MODE_FILTER, 0, fprog)
+    del kept

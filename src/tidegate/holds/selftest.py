@@ -1,0 +1,134 @@
+"""The fence is tried before the task's first instruction, from inside and as confined as the task will be (HLD-11).
+
+Each probe does what a task would do to get around the gate. Two things judge it: here, that the attempt failed at once
+and that a never-allowed name comes back from the gate with 403; and in the front, that no canary heard the word
+(canaries.py). One probe that does not fail as it must and the task does not start.
+
+Knocking never blocks and sends at most one short datagram to this machine. It takes about a millisecond.
+"""
+
+from __future__ import annotations
+
+import _socket
+import errno
+
+from tidegate.holds.seccomp import NETNS, OPEN
+from tidegate.model.errors import StartError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+GATE_PATIENCE = 10.0  # seconds; the gate may still be starting
+NEVER_ALLOWED = b"metadata.google.internal:80"  # ADR-1: no policy lets it through
+MARK = b"tidegate-selftest"
+_REFUSED = (errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT, errno.EPERM, errno.EACCES, errno.ESOCKTNOSUPPORT)
+_LARGEST_ANSWER = 4096
+
+FORBIDDEN_SOCKETS: tuple[tuple[str, int, int, int], ...] = (
+    ("a vsock socket", 40, _socket.SOCK_STREAM, 0),
+    ("a packet socket", 17, _socket.SOCK_RAW, 0x0300),  # ETH_P_ALL in network order
+    ("a raw IPv4 socket", _socket.AF_INET, _socket.SOCK_RAW, 1),
+    ("a raw IPv6 socket", _socket.AF_INET6, _socket.SOCK_RAW, 58),
+    ("an MPTCP socket", _socket.AF_INET, _socket.SOCK_STREAM, 262),
+    ("an SCTP socket", _socket.AF_INET, _socket.SOCK_STREAM, 132),
+)
+
+
+def check_confinement(status: str) -> None:
+    """Read from /proc/self/status that nothing is left: no capability, no_new_privs, a filter.
+
+    Raises:
+        StartError: where something is.
+    """
+    fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        if int(fields[name], 16):
+            _leak(f"the task would keep capabilities ({name} {fields[name].strip()})")
+    if fields["NoNewPrivs"].strip() != "1":
+        _leak("no_new_privs is not set")
+    if fields["Seccomp"].strip() != "2":
+        _leak("the seccomp filter is not there")
+
+
+def check_sockets(kind: str) -> None:
+    """Try to make sockets that could lead around the gate.
+
+    Raises:
+        StartError: where one can be made.
+    """
+    if kind == OPEN:
+        return
+    wanted = list(FORBIDDEN_SOCKETS)
+    if kind != NETNS:
+        wanted += [
+            ("an IPv4 socket", _socket.AF_INET, _socket.SOCK_STREAM, 0),
+            ("an IPv6 socket", _socket.AF_INET6, _socket.SOCK_DGRAM, 0),
+        ]
+    for name, family, type_, protocol in wanted:
+        try:
+            _socket.socket(family, type_ | _socket.SOCK_CLOEXEC, protocol).close()
+        except OSError as error:
+            if error.errno in _REFUSED:
+                continue
+            raise
+        _leak(f"{name} can be made inside")
+
+
+def knock(targets: Iterable[tuple[int, int, object]], word: bytes) -> None:
+    """Try to reach every canary and say the word; whether one heard it is for the front to see."""
+    for family, kind, address in targets:
+        try:
+            wire = _socket.socket(family, kind | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK)
+        except OSError:
+            continue
+        try:
+            if kind == _socket.SOCK_DGRAM:
+                wire.sendto(word, address)  # type: ignore[call-overload]
+            else:
+                wire.connect(address)  # type: ignore[arg-type]
+                wire.send(word)
+        except OSError:
+            pass
+        finally:
+            wire.close()
+
+
+def ask_gate(port: int) -> None:
+    """A never-allowed name through the gate must come back refused, by the gate, before anything else.
+
+    Raises:
+        StartError: where the answer is not 403, or there is none in time.
+    """
+    wire = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+    wire.settimeout(GATE_PATIENCE)
+    try:
+        wire.connect(("127.0.0.1", port))
+        wire.sendall(
+            b"CONNECT %b HTTP/1.1\r\nHost: %b\r\nUser-Agent: %b\r\n\r\n" % (NEVER_ALLOWED, NEVER_ALLOWED, MARK)
+        )
+        answer = b""
+        while b"\r\n" not in answer and len(answer) < _LARGEST_ANSWER:
+            part = wire.recv(_LARGEST_ANSWER)
+            if not part:
+                break
+            answer += part
+    except OSError as error:
+        raise StartError(
+            f"the gate does not answer inside the hold ({error.strerror or error})",
+            fix="start it again; if it stays so, this is a bug of tidegate",
+            code="gate-silent",
+        ) from error
+    finally:
+        wire.close()
+    fields = answer.split(b"\r\n", 1)[0].split(b" ", 2)
+    if len(fields) < 2 or not fields[0].startswith(b"HTTP/1.") or fields[1] != b"403":
+        _leak(f"the gate did not refuse a never-allowed name (it said {answer[:60]!r})")
+
+
+def _leak(what: str) -> None:
+    raise StartError(
+        f"the self-test of the hold failed: {what}",
+        fix="the task was not started; report it, it is a bug of tidegate or of the kernel",
+        code="self-test",
+    )

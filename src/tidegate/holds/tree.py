@@ -1,0 +1,91 @@
+"""Turns the machine's tree into the task's, in place and from inside its mount namespace.
+
+The order is the point. Nothing leaks in or out of the namespace from the first line on; nothing on the machine's file
+systems is a device or set-user-id any more. Then the kernel's own files. Then what is protected, still in
+the machine's tree, so that a folder cloned afterwards brings its masks along, whatever is bound where. Last the task's
+own folders, and in them what is bound back. The machine's /tmp, /run and /dev stay below, out of reach: a mount
+on top of them cannot be taken away by the task, nor in a namespace that it makes (they are locked there).
+
+`private` and not `slave`: what is mounted on the machine later, a USB stick as well as a /proc, would appear inside
+without any of this having been done to it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from tidegate.holds import device, kernel_files, linux, mounts
+from tidegate.holds.pins import hold_in_place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tidegate.holds.plan import Bound, Plan
+
+_MODES = {"/run": "755", "/var/run": "755"}
+
+
+def build(plan: Plan) -> None:
+    """Make the view. Runs once, as PID 1 of the new namespaces with the capabilities they came with.
+
+    Raises:
+        OSError: from the kernel, where a step fails; the process must not go on then.
+        StartError: where the fix is known.
+    """
+    umask = os.umask(0o022)
+    nodes = device.take_nodes(one.path.removeprefix("/dev/") for one in plan.devices)
+    _read_only_devices(plan.devices, nodes)
+    mounts.set_attributes("/", mounts.SAFE, recursive=True, propagation=linux.MS_PRIVATE)
+    masks = kernel_files.Masks()
+    kernel_files.make_proc(masks)
+    kernel_files.close_sys(masks)
+    kernel_files.close_elsewhere(plan.mounts, masks)
+    protect(plan, masks)
+    trees = [(one.path, mounts.clone(one.path)) for one in plan.bound]
+    for one, (_path, tree) in zip(plan.bound, trees, strict=True):
+        if one.readonly:
+            mounts.set_attributes(tree, mounts.READ_ONLY, recursive=True)
+    hold_in_place(plan.pins, masks)
+    device.make_dev(nodes)
+    own_folders(plan)
+    for path, tree in trees:
+        device.place(tree, path)
+    device.finish_dev()
+    masks.close()
+    os.umask(umask)
+
+
+def protect(plan: Plan, masks: kernel_files.Masks) -> None:
+    """Read-only what is read-only, cover what is hidden and the sockets in sight."""
+    for path in plan.readonly:
+        mounts.bind_read_only(path)
+    for path in plan.hidden:
+        masks.cover(path, folder=stat.S_ISDIR(os.lstat(path).st_mode))
+    for path in plan.sockets:
+        try:
+            masks.cover(path, folder=False)
+        except OSError as error:
+            if error.errno != errno.ENOENT:  # it has been closed and removed since it was listed
+                raise
+
+
+def own_folders(plan: Plan) -> None:
+    """The task's own /tmp, /run and whatever else was replaced, and the folders that programs expect in them."""
+    for path in plan.replaced:
+        if path != device.SHARED_MEMORY:  # that one is there
+            mode = _MODES.get(path, "1777" if path.endswith("tmp") else "700")
+            mounts.attach(mounts.new_file_system("tmpfs", (("mode", mode),), mounts.SAFE), path)
+    for path, bits in plan.made:
+        os.makedirs(path, 0o755, exist_ok=True)
+        os.chmod(path, bits)
+    for path, target in plan.links:
+        if not os.path.lexists(path):
+            os.symlink(target, path)
+
+
+def _read_only_devices(devices: tuple[Bound, ...], nodes: list[tuple[str, int]]) -> None:
+    trees = dict(nodes)
+    for one in devices:
+        if one.readonly:
+            mounts.set_attributes(trees[one.path.removeprefix("/dev/")], mounts.READ_ONLY, recursive=True)
