@@ -1,0 +1,99 @@
+"""`tidegate policy explain`: what a policy says of one destination, and why (POL-14).
+
+No look-up is made: for a name, the addresses it may lead to are judged only where `--address` gives them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import click
+
+from tidegate.cli.policy.options import (
+    address_of,
+    destination_of,
+    json_option,
+    judge_of,
+    phase_option,
+    policy_of_options,
+    policy_options,
+)
+from tidegate.model.errors import UsageError
+from tidegate.model.reason import Reason
+from tidegate.model.verdict import Phase, Verdict
+from tidegate.policy import explain as core
+
+LOOPBACK: Final = b"\x7f\0\0\1"
+
+
+@click.command()
+@click.argument("target", metavar="HOST[:PORT]")
+@policy_options
+@phase_option
+@click.option(
+    "--address", "addresses", multiple=True, metavar="A", help="An address the name leads to; may be repeated."
+)
+@json_option
+def explain(*, target: str, phase: str, addresses: tuple[str, ...], as_json: bool, **named: Any) -> int:
+    """Say what the policy says of HOST (port 443 when absent), and by which rule.
+
+    Without --policy it is the policy that `tidegate run` has here. No look-up is made.
+    """
+    destination = destination_of(target)
+    packed = tuple(address_of(text) for text in addresses)
+    literal = destination.host.packed
+    if literal is not None and any(address != literal for address in packed):
+        raise UsageError(f"{destination.host.text} is an address itself", fix="leave --address out")
+    policy = policy_of_options(**named)
+    judge = judge_of(policy, Phase(phase), packed) if packed or literal is not None else None
+    explanation = core.explain(policy, destination, Phase(phase), judge)
+    if judge is None and explanation.decision.allowed and _is_loopback(destination.host.text):
+        # RFC 6761 section 6.3: where such a name leads is known without a look-up.
+        judge = judge_of(policy, Phase(phase), (LOOPBACK,))
+        explanation = core.explain(policy, destination, Phase(phase), judge)
+    if as_json:
+        click.echo(json.dumps(explanation.as_json(), ensure_ascii=True))
+    else:
+        for line in lines(explanation):
+            click.echo(line)
+    return 0
+
+
+def _is_loopback(name: str) -> bool:
+    return name == "localhost" or name.endswith(".localhost")
+
+
+def lines(explanation: core.Explanation) -> list[str]:
+    """Return an explanation as a person reads it."""
+    decision = explanation.decision
+    said = [f"{decision.destination} in {decision.phase.value}: {decision.verdict.value}"]
+    said.append(f"  reason     {decision.reason.word}: {decision.reason.sentence}")
+    if decision.rule is not None:
+        said.append(f"  rule       {decision.rule.text}  ({decision.name}, {decision.source})")
+    else:
+        said.append(f"  rule       none; {decision.source} decides ({decision.name})")
+    if decision.address_class is not None:
+        said.append(f"  address    {decision.address or 'as given'} ({decision.address_class.value})")
+    elif not decision.destination.host.is_literal:
+        said.append("  address    not looked up; give --address to have it judged")
+    said.append(f"  inspected  {'yes' if explanation.inspected else 'no: a tunnel, its bytes are not read'}")
+    if explanation.also_matched:
+        said.append("  also matched")
+        said += [
+            f"    {rule.verdict.value} {rule.text}  ({rule.name}, {rule.source}): {why}"
+            for rule, why in explanation.also_matched
+        ]
+    if decision.verdict is Verdict.ALLOW:
+        return said
+    if decision.verdict is Verdict.ASK:
+        said.append("  on the command line nobody is asked: refused at once")
+    if decision.fix:
+        said.append(f"  to allow it: {decision.fix}")
+    if explanation.policy_line:
+        said.append(f"  in a policy: {explanation.policy_line}")
+    if decision.reason is Reason.DENY_RULE:
+        said.append(f"  to allow it: take the deny rule {decision.rule_text} ({decision.source}) away")
+    elif not decision.fix and not explanation.policy_line:
+        said.append("  no rule would allow it")
+    return said

@@ -1,0 +1,19 @@
+"""The click group `policy`; each command is in a file of its own."""
+
+from __future__ import annotations
+
+import click
+
+from tidegate.cli.policy.check import check
+from tidegate.cli.policy.diff import diff
+from tidegate.cli.policy.explain import explain
+from tidegate.cli.policy.show import show
+from tidegate.cli.policy.test import test
+
+
+def make_policy_group() -> click.Group:
+    """Return the group with its commands."""
+    group = click.Group("policy", help="Read, explain, compare and test policies. Nothing is started or looked up.")
+    for command in (check, explain, show, diff, test):
+        group.add_command(command)
+    return group

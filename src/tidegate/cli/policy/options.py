@@ -1,0 +1,160 @@
+"""What the `policy` commands share: options that name a policy as `run` does, files read, destinations judged.
+
+The policy of `explain` and `show` comes from the same function as that of `run`, so that what they say is what happens.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+
+from tidegate.addresses.admission import admit
+from tidegate.addresses.surroundings import Surroundings
+from tidegate.gate.hosts import hosts_addresses
+from tidegate.gate.interfaces import own_addresses
+from tidegate.model.decision import Decision
+from tidegate.model.destination import Destination, PortError, parse_authority
+from tidegate.model.errors import UsageError
+from tidegate.model.host import HostError, canonical_host
+from tidegate.model.rule import Layer
+from tidegate.model.verdict import Phase
+from tidegate.policy.explain import shadowed
+from tidegate.policy.layers import join
+from tidegate.policy.loader import load_policy
+from tidegate.policy.policy import Policy
+from tidegate.policy.positions import on_screen
+from tidegate.policy.rules import RuleError
+from tidegate.runtime.policy_sources import option_layer, policy_in_force, read_policy_file
+from tidegate.runtime.state import config_folder
+
+DEFAULT_PORT: Final = 443
+PHASES: Final = tuple(phase.value for phase in Phase)
+
+phase_option = click.option(
+    "--phase", type=click.Choice(PHASES), default=Phase.RUNTIME.value, help="The phase of the task (runtime)."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")
+
+
+def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options by which `run` finds its policy."""
+    for option in reversed(
+        (
+            click.option("--policy", "policy_file", metavar="FILE", default="", help="This policy, as run takes it."),
+            click.option("--allow", multiple=True, metavar="HOST[:PORT]", help="As with run."),
+            click.option("--deny", multiple=True, metavar="HOST[:PORT]", help="As with run."),
+            click.option("--ask-for", multiple=True, metavar="HOST[:PORT]", help="As with run."),
+            click.option("--profile", metavar="NAME", default="", help="As with run."),
+            click.option("--trust-folder", is_flag=True, help="Use this folder's tidegate.yaml."),
+            click.option("--no-folder-policy", is_flag=True, help="Leave this folder's tidegate.yaml aside."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def policy_of_options(
+    *,
+    policy_file: str,
+    allow: tuple[str, ...],
+    deny: tuple[str, ...],
+    ask_for: tuple[str, ...],
+    profile: str,
+    trust_folder: bool,
+    no_folder_policy: bool,
+) -> Policy:
+    """Return the policy that `run` would have with these options in this folder, and say what is odd about it.
+
+    Raises:
+        UsageError: for wrong text or an unreadable file.
+        StartError: for a folder's file that nobody trusted.
+    """
+    policy = policy_in_force(
+        folder=os.path.realpath("."),
+        config=config_folder(os.environ),
+        options=option_layer(allow=allow, ask=ask_for, deny=deny, profile=profile),
+        policy_file=policy_file,
+        trust_folder=trust_folder,
+        no_folder_policy=no_folder_policy,
+    )
+    warn(policy)
+    return policy
+
+
+def policy_of_file(path: str, *, folder: bool = False) -> Policy:
+    """Return the policy that one file makes by itself.
+
+    Raises:
+        UsageError: when it cannot be read, or with all errors of its text.
+    """
+    layer = load_policy(read_policy_file(path), path, Layer.FOLDER if folder else Layer.COMMAND_LINE, folder=folder)
+    try:
+        return join(layer)
+    except RuleError as error:
+        raise UsageError(f"{on_screen(path, 200)}: {error.what}", fix=error.advice) from None
+
+
+def warn(policy: Policy) -> None:
+    """Say on standard error, once, what a policy leaves without effect (B13)."""
+    for note in policy.notes:
+        click.echo(f"tidegate: note: {note}", err=True)
+    for line in shadowed(policy):
+        click.echo(f"tidegate: warning: {line}", err=True)
+
+
+def destination_of(text: str) -> Destination:
+    """Return the destination that HOST[:PORT] names.
+
+    Raises:
+        UsageError: when it is malformed.
+    """
+    try:
+        return parse_authority(text, DEFAULT_PORT)
+    except (HostError, PortError) as error:
+        raise UsageError(
+            f"no destination: '{on_screen(text)}': {error.what}", fix="write HOST or HOST:PORT, such as pypi.org:443"
+        ) from None
+
+
+def address_of(text: str) -> bytes:
+    """Return the packed form of an address, with or without brackets.
+
+    Raises:
+        UsageError: when it is none.
+    """
+    try:
+        packed = canonical_host(f"[{text}]" if ":" in text and text[:1] != "[" else text).packed
+    except HostError:
+        packed = None
+    if packed is None:
+        raise UsageError(f"no address: '{on_screen(text)}'", fix="write an IPv4 or IPv6 address")
+    return packed
+
+
+def this_machine() -> Surroundings:
+    """Return what is known of this machine without a look-up: its interfaces and its name in /etc/hosts."""
+    name = os.uname().nodename.lower()
+    try:
+        own = own_addresses()
+    except OSError:
+        own = frozenset()
+        click.echo(
+            "tidegate: note: the kernel does not tell this machine's addresses; only loopback counts as own", err=True
+        )
+    return Surroundings(own.union(hosts_addresses(name)), frozenset(), frozenset({name, name.partition(".")[0]}))
+
+
+def judge_of(policy: Policy, phase: Phase, addresses: tuple[bytes, ...]) -> Callable[[Decision], Decision]:
+    """Return the second stage of a decision for these addresses; without any, for the literal it is about."""
+    surroundings = this_machine()
+    denied = policy.denied_literals(phase)
+
+    def judge(decision: Decision) -> Decision:
+        literal = decision.destination.host.packed
+        led_to = addresses or (() if literal is None else (literal,))
+        return admit(decision, led_to, surroundings, policy.modes, denied)
+
+    return judge

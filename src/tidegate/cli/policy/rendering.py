@@ -1,0 +1,105 @@
+"""A joined policy as text: each rule with what it covers, then what everything else gets, then the settings (B11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.model.limits import DEFAULT_LIMITS, Limits
+from tidegate.model.rule import NO_LIMITS, Rule, Shape
+from tidegate.model.verdict import Phase, Verdict
+from tidegate.policy.policy import Policy
+
+_WIDEST = 48  # of the column of rules; a longer rule pushes its own line only
+
+
+def coverage(rule: Rule) -> str:
+    """Say in words what a rule covers, and what not."""
+    port = "any port" if rule.port is None else f"port {rule.port}"
+    if rule.shape is Shape.EXACT:
+        what = "exactly this name"
+    elif rule.shape is Shape.LITERAL:
+        what = "exactly this address"
+    elif rule.shape is Shape.ONE_LABEL:
+        what = f"one label in front of {rule.key}, not {rule.key} itself"
+    elif rule.shape is Shape.DEEP:
+        what = f"every name below {rule.key}, not {rule.key} itself"
+    else:
+        what = "every name and every public address"
+    limits = rule.limits
+    bounds = ""
+    if limits is not NO_LIMITS:
+        if limits.bytes_up is not None:
+            bounds += f", at most {limits.bytes_up} bytes up"
+        if limits.connections_per_minute is not None:
+            bounds += f", at most {limits.connections_per_minute} connections a minute"
+    return f"{what}, {port}{bounds}"
+
+
+def otherwise(policy: Policy, phase: Phase) -> str:
+    """Say what a destination gets in a phase that no rule matches."""
+    if phase in policy.closed_phases:
+        return "deny (the phase is closed: the policy names nothing in it)"
+    verdict = policy.default
+    if verdict is Verdict.ALLOW:
+        return f"allow, and record ({policy.default_source})"
+    return f"{verdict.value} ({policy.default_source})"
+
+
+def settings(policy: Policy) -> list[tuple[str, str]]:
+    """Return the settings in force, the ones at their default too."""
+    ports = ", ".join(map(str, sorted(policy.protected_ports)))
+    changed = [
+        (f"limits.{name}", f"{getattr(policy.limits, name):g}")
+        for name in Limits._fields
+        if getattr(policy.limits, name) != getattr(DEFAULT_LIMITS, name)
+    ]
+    return [
+        ("profile", policy.profile or "none"),
+        ("private", policy.private.value),
+        ("own", policy.own.value),
+        ("tls", policy.tls),
+        ("upstream.resolve", policy.upstream_resolve),
+        ("protected_ports", ports or "none of the policy's"),
+        ("locked", "true" if policy.locked else "false"),
+        *changed,
+    ]
+
+
+def text_of(policy: Policy) -> list[str]:
+    """Return the whole policy, a line each."""
+    rules = policy.rules
+    width = min(max((len(rule.text) for rule in rules), default=0), _WIDEST)
+    lines = []
+    for phase in Phase:
+        lines.append(phase.value)
+        lines += [
+            f"  {rule.verdict.value:<5}  {rule.text:<{width}}  {coverage(rule)}  [{rule.name}, {rule.source}]"
+            for rule in rules
+            if rule.phase is phase
+        ]
+        lines.append(f"  everything else: {otherwise(policy, phase)}")
+    lines.append("settings")
+    lines += [f"  {name:<17}  {value}" for name, value in settings(policy)]
+    return lines
+
+
+def json_of(policy: Policy) -> dict[str, Any]:
+    """Return the whole policy as plain data."""
+    return {
+        "profile": policy.profile,
+        "default": policy.default.value,
+        "default_source": policy.default_source,
+        "closed_phases": sorted(phase.value for phase in policy.closed_phases),
+        "settings": dict(settings(policy)),
+        "rules": [
+            {
+                "phase": rule.phase.value,
+                "verdict": rule.verdict.value,
+                "rule": rule.text,
+                "name": rule.name,
+                "source": rule.source,
+                "covers": coverage(rule),
+            }
+            for rule in policy.rules
+        ],
+    }

@@ -1,0 +1,53 @@
+"""tidegate policy show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from conftest import Command
+
+
+def test_without_any_policy_it_is_the_balanced_profile(tidegate: Command) -> None:
+    """POL-10: registries pass in both phases, everything else is asked."""
+    status, out, err = tidegate("policy", "show", "--json")
+    assert (status, err) == (0, "")
+    shown = json.loads(out)
+    assert (shown["profile"], shown["default"], shown["closed_phases"]) == ("balanced", "ask", [])
+    pypi = [rule for rule in shown["rules"] if rule["rule"] == "pypi.org:443"]
+    assert [(rule["phase"], rule["verdict"], rule["name"]) for rule in pypi] == [
+        ("install", "allow", "package-registries"),
+        ("runtime", "allow", "package-registries"),
+    ]
+
+
+def test_layers_are_joined_as_run_joins_them(tidegate: Command, tmp_path: Path) -> None:
+    """POL-8: the user's denies stay under --policy, the user's allows do not, and options come on top."""
+    config = tmp_path / "config" / "tidegate"
+    config.mkdir(parents=True)
+    (config / "policy.yaml").write_text(
+        "network: {runtime: {allow: [mine.example], deny: [never.example]}}\n", encoding="utf-8"
+    )
+    Path("p.yaml").write_text("network: {runtime: {allow: [api.example.com]}}\n", encoding="utf-8")
+    status, out, _ = tidegate("policy", "show", "--policy", "p.yaml", "--allow", "more.example:443", "--json")
+    assert status == 0
+    rules = {
+        (rule["verdict"], rule["rule"], rule["name"]) for rule in json.loads(out)["rules"] if rule["phase"] == "runtime"
+    }
+    assert rules == {
+        ("allow", "api.example.com", "policy"),
+        ("allow", "more.example:443", "command-line"),
+        ("deny", "never.example", "user-config"),
+    }
+
+
+def test_a_folders_policy_needs_a_word(tidegate: Command) -> None:
+    """POL-9: a tidegate.yaml that nobody spoke about is exit 78 as with run; trusted or set aside it works."""
+    Path("tidegate.yaml").write_text("network: {runtime: {allow: [folder.example]}}\n", encoding="utf-8")
+    status, out, err = tidegate("policy", "show")
+    assert (status, out) == (78, "")
+    assert "--trust-folder" in err
+    assert "folder.example" in tidegate("policy", "show", "--trust-folder")[1]
+    assert "folder.example" not in tidegate("policy", "show", "--no-folder-policy")[1]
