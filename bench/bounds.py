@@ -1,0 +1,84 @@
+"""What the figures of one run must hold, as data; the numbers are those of the order the bench was built for.
+
+A bound compares two medians of the same run, or one median with a number. Where either was not measured the bound is
+neither met nor missed. Against squid and tinyproxy the variant counts that writes a line per connection, because
+tidegate's journal is on; the variants without a log stand beside in the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bench.context import DIRECT
+from bench.measures.startup import BARE
+from bench.sandboxes import SANDBOX_RUNTIME, TIDEGATE
+
+if TYPE_CHECKING:
+    from bench.results import Results
+
+
+@dataclass(frozen=True)
+class Bound:
+    """`measure` of tidegate is at least (or at most) `factor` x `other`'s figure in `against`, or the number `factor`.
+
+    `profile` names the load whose profile explains a miss; '' where a profile of the gate explains nothing.
+    """
+
+    text: str
+    measure: str
+    factor: float
+    other: str = ""
+    against: str = ""
+    at_most: bool = False
+    profile: str = ""
+
+    def judge(self, results: Results) -> dict[str, Any]:
+        """Return the bound with what was measured: value, limit, ratio and whether it holds (None: not measured)."""
+        value = results.median(self.measure, TIDEGATE)
+        base = results.median(self.against or self.measure, self.other) if self.other else 1.0
+        found: dict[str, Any] = {"text": self.text, "value": value, "limit": None, "ratio": None, "met": None}
+        found |= {"factor": self.factor, "other": self.other, "at_most": self.at_most, "profile": self.profile}
+        if value is None or not base:
+            return found
+        limit = self.factor * base
+        found["limit"] = limit
+        found["ratio"] = value / base
+        found["met"] = value <= limit if self.at_most else value >= limit
+        return found
+
+
+BOUNDS = (
+    Bound("tunnels/s, 32 clients, at least 1.3 x squid", "tunnels_32", 1.3, "squid", profile="tunnels"),
+    Bound("tunnels/s, 32 clients, at least 0.9 x tinyproxy", "tunnels_32", 0.9, "tinyproxy", profile="tunnels"),
+    Bound("one-tunnel throughput up, at least 1.4 x squid", "up_1", 1.4, "squid", profile="up"),
+    Bound("one-tunnel throughput down, at least 1.4 x squid", "down_1", 1.4, "squid", profile="down"),
+    Bound("one-tunnel throughput up, at least half of direct", "up_1", 0.5, DIRECT, profile="up"),
+    Bound("one-tunnel throughput down, at least half of direct", "down_1", 0.5, DIRECT, profile="down"),
+    Bound(
+        "from inside, tunnels/s, 32 clients, at least 15 x sandbox-runtime",
+        *("inside_tunnels_32", 15, SANDBOX_RUNTIME),
+        profile="tunnels",
+    ),
+    Bound("from inside, throughput up, at least 5 x sandbox-runtime", "inside_up_1", 5, SANDBOX_RUNTIME, profile="up"),
+    Bound(
+        "from inside, throughput down, at least 5 x sandbox-runtime",
+        *("inside_down_1", 5, SANDBOX_RUNTIME),
+        profile="down",
+    ),
+    Bound("decisions with 100,000 rules, at least half the rate of 10", "decide_100000", 0.5, TIDEGATE, "decide_10"),
+    Bound("refusals/s at least 1.2 x tinyproxy", "refuse_32", 1.2, "tinyproxy", profile="refuse"),
+    Bound("keep-alive requests/s at least 1.25 x squid", "get_32", 1.25, "squid", profile="get"),
+    Bound("idle gate process, RSS, at most 15 MB", "idle_rss", 15, at_most=True),
+    Bound("idle tunnel at most 2 KB", "tunnel_bytes", 2048, at_most=True),
+    Bound("run true at most a sixth of sandbox-runtime", "startup", 1 / 6, SANDBOX_RUNTIME, at_most=True),
+)
+
+
+def judge_all(results: Results) -> list[dict[str, Any]]:
+    """Return every bound with what was measured."""
+    return [bound.judge(results) for bound in BOUNDS]
+
+
+ORDER = (TIDEGATE, DIRECT, BARE)
+"""Columns that come first in the table."""

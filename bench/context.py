@@ -1,0 +1,82 @@
+"""What every measure is given: the peers, how many rounds, where to put results, and a way to say what goes on."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bench.processes import BenchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from bench.peers import Peer
+    from bench.results import Results
+
+DIRECT = "direct"
+
+
+@dataclass
+class Context:
+    """One run of the bench. `seconds` is the length of each load, `folder` where peers keep their files."""
+
+    peers: tuple[type[Peer], ...]
+    rounds: int
+    seconds: float
+    folder: str
+    results: Results
+    by_name: bool
+    quick: bool = False
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Peers that are not installed, with the reason."""
+        return self.results.missing
+
+    def say(self, line: str) -> None:
+        """Tell the person at the terminal what is being measured."""
+        print(f"bench: {line}", file=sys.stderr, flush=True)
+
+    def note(self, name: str, version: Callable[[], str], settings: str) -> None:
+        """Keep what must be known of a peer to read its figures; its version is asked for once."""
+        if name not in self.results.versions:
+            self.results.versions[name] = version()
+        known = self.results.settings.get(name, "")
+        if settings not in known:
+            self.results.settings[name] = f"{known}; {settings}" if known else settings
+
+    def failed(self, what: str, why: BenchError | str) -> None:
+        """Note that something could not be measured; the run goes on without it."""
+        self.results.failed.setdefault(what, str(why))
+        self.say(f"{what}: {why}")
+
+    @contextmanager
+    def running(self, mode: str) -> Iterator[list[Peer]]:
+        """Start every peer that can do `mode`, freshly; end them all on the way out."""
+        started: list[Peer] = []
+        try:
+            for kind in self.peers:
+                if mode not in kind.modes or (kind.package and kind.package in self.missing):
+                    continue
+                peer = kind(self.folder)
+                try:
+                    peer.start()
+                except BenchError as error:
+                    self.failed(kind.name, error)
+                    peer.stop()
+                else:
+                    started.append(peer)
+                    self.note(kind.name, kind.version, kind.settings)
+            yield started
+        finally:
+            for peer in started:
+                peer.stop()
+
+    def turns(self, peers: list[Peer]) -> Iterator[tuple[int, Peer]]:
+        """Yield the number of the round and a peer; each round begins with another peer."""
+        for number in range(self.rounds):
+            start = number % max(1, len(peers))
+            for peer in peers[start:] + peers[:start]:
+                yield number, peer

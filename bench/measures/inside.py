@@ -1,0 +1,90 @@
+"""The tunnel figures as a task sees them: the load generator runs in the sandbox, the origin outside.
+
+The generator takes the proxy from the environment that the sandbox gives it, so that what is measured is the way a
+task's traffic really goes: in tidegate straight to the gate's listener in the task's own namespace, in
+sandbox-runtime through socat, a unix socket, socat again and its proxy. The warm-up is long because sandbox-runtime
+starts the command before its relays listen. Destinations are literals in both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bench import sandboxes
+from bench.loads import Load, Origin, finish_load
+from bench.processes import BenchError
+from bench.sandboxes import Sandbox
+
+if TYPE_CHECKING:
+    from bench.context import Context
+
+_WARMUP = 1.5
+_LOADS = (
+    ("inside_tunnels_1", "tunnels from inside, 1 at once", Load("tunnels", clients=1)),
+    ("inside_tunnels_32", "tunnels from inside, 32 at once", Load("tunnels", clients=32)),
+    ("inside_tunnels_256", "tunnels from inside, 256 at once", Load("tunnels", clients=256)),
+    ("inside_up_1", "throughput up from inside, one tunnel", Load("up", port="sink")),
+    ("inside_down_1", "throughput down from inside, one tunnel", Load("down", port="source")),
+    ("inside_up_16", "throughput up from inside, 16 tunnels", Load("up", port="sink", clients=16)),
+    ("inside_down_16", "throughput down from inside, 16 tunnels", Load("down", port="source", clients=16)),
+)
+
+
+def measure_inside(context: Context) -> None:
+    """Run each load in tidegate's hold and in sandbox-runtime, in turn."""
+    working = _start(context)
+    if not working:
+        return
+    rounds = max(2, context.rounds // 2 + 1)
+    context.say(f"from inside the hold, {rounds} rounds")
+    broken: set[tuple[str, str]] = set()
+    try:
+        for key, title, load in _LOADS:
+            context.say(title)
+            unit = "MB/s" if load.mode in {"up", "down"} else "1/s"
+            measure = context.results.measure(key, title, unit)
+            for number in range(rounds):
+                for sandbox in working if number % 2 else reversed(working):
+                    if (key, sandbox.name) in broken:
+                        continue
+                    try:
+                        said = _run(sandbox, load, context.seconds)
+                    except BenchError as error:
+                        broken.add((key, sandbox.name))
+                        context.failed(f"{sandbox.name}: {title}", error)
+                        continue
+                    value = said["bytes_per_second"] / 1e6 if unit == "MB/s" else said["per_second"]
+                    more = {"p50_us": said["p50_us"], "p99_us": said["p99_us"]} if unit == "1/s" else {}
+                    measure.of(sandbox.name).add(
+                        value, errors=said["errors"], first_error=said["first_error"] if said["errors"] else "", **more
+                    )
+    finally:
+        for sandbox in working:
+            if sandbox.origin:
+                sandbox.origin.stop()
+
+
+def _start(context: Context) -> list[Sandbox]:
+    working: list[Sandbox] = []
+    kinds: tuple[type[Sandbox], ...] = (sandboxes.InTidegate, sandboxes.InSandboxRuntime)
+    for kind in kinds:
+        if kind.name in context.missing:
+            continue
+        sandbox = kind(context.folder, Origin())
+        if why := sandbox.works():
+            context.failed(f"{kind.name}: inside", why)
+            if sandbox.origin:
+                sandbox.origin.stop()
+            continue
+        working.append(sandbox)
+        context.note(kind.name, kind.version, kind.settings)
+    return working
+
+
+def _run(sandbox: Sandbox, load: Load, seconds: float) -> dict[str, Any]:
+    if sandbox.origin is None:
+        raise BenchError("a load needs an origin")
+    timed = Load(load.mode, port=load.port, clients=load.clients, seconds=seconds, warmup=_WARMUP)
+    # Sixteen source addresses: the namespace inside remembers every closed connection for a minute.
+    inside = [*timed.arguments(sandbox.origin), "--sources", "16"]
+    return finish_load(sandbox.command(inside), timed, env=sandbox.environment(), cwd=sandbox.cwd)

@@ -1,0 +1,96 @@
+"""Where the gate's time goes under one load: cProfile's own-time table, and system calls per operation by strace.
+
+cProfile makes Python code about twice as slow and leaves system calls alone, so its table exaggerates the share of
+small functions; strace makes system calls slow and shows how many there are. Read both, believe neither alone.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pstats
+import re
+import signal
+import subprocess
+import time
+
+from bench import processes
+from bench.build import find
+from bench.loads import Load, run_load
+from bench.peers import Tidegate
+
+LOADS = {
+    "tunnels": Load("tunnels", clients=32),
+    "names": Load("tunnels", clients=32, by_name=True, hello=True),
+    "refuse": Load("refuse", clients=32),
+    "get": Load("get", port="http", clients=32),
+    "up": Load("up", port="sink"),
+    "down": Load("down", port="source"),
+}
+_LINES = 25
+
+
+class _Profiled(Tidegate):
+    name = "profiled"
+
+    def command(self) -> list[str]:
+        return [*super().command(), "--profile", self.path("profile")]
+
+
+def profile(name: str, folder: str) -> str:
+    """Return the profile of the gate under the load `name` as text.
+
+    Raises:
+        BenchError: when the gate does not start.
+    """
+    return _by_function(LOADS[name], folder) + "\n" + _by_system_call(LOADS[name], folder)
+
+
+def _by_function(load: Load, folder: str) -> str:
+    peer = _Profiled(folder)
+    try:
+        peer.start()
+        said = run_load(load, peer.origin, peer.address)
+        if peer.process:
+            os.kill(peer.process.pid, signal.SIGTERM)
+            peer.process.wait(10)
+    finally:
+        peer.stop()
+    table = io.StringIO()
+    stats = pstats.Stats(peer.path("profile"), stream=table)
+    stats.strip_dirs().sort_stats("tottime").print_stats(_LINES)
+    rows = [line for line in table.getvalue().splitlines() if re.match(r"\s+[\d/]+\s+\d", line) or "ncalls" in line]
+    done = max(1, said["operations"])
+    rate = f"{done:,} operations in {said['seconds']:.1f} s"
+    return "\n".join([f"cProfile, {load.clients} clients: {rate} (the profiler costs about half)", *rows])
+
+
+def _by_system_call(load: Load, folder: str) -> str:
+    strace = find("strace")
+    if strace is None:
+        return "strace is not installed: no table of system calls"
+    peer = Tidegate(folder)
+    try:
+        peer.start()
+        gate = peer.pids()[-1]
+        report = peer.path("strace")
+        tracer = subprocess.Popen([strace, "-c", "-f", "-o", report, "-p", str(gate)], stderr=subprocess.DEVNULL)
+        time.sleep(0.5)
+        before = processes.cpu_seconds([gate])
+        said = run_load(load, peer.origin, peer.address)
+        used = processes.cpu_seconds([gate]) - before
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait(10)
+    finally:
+        peer.stop()
+    whole = said["seconds"] + load.warmup
+    done = said["operations"] * whole / said["seconds"]
+    lines = [f"strace -c: {done:,.0f} operations while traced, {used:.1f} s of processor time; calls per operation:"]
+    with open(report, encoding="utf-8") as file:
+        for line in file:
+            fields = line.split()
+            if len(fields) >= 5 and fields[0][0].isdigit() and fields[-1] != "total" and done:
+                calls = int(fields[3])
+                if calls / done >= 0.01 or not said["operations"]:
+                    lines.append(f"  {fields[-1]:<16} {calls / done:8.2f}")
+    return "\n".join(lines)
