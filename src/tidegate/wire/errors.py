@@ -10,6 +10,7 @@ from tidegate.model.destination import Destination
 from tidegate.model.reason import Reason
 
 MAX_SHOWN = 256  # bytes of a raw host in the journal (CASES, conventions)
+MAX_LINE = 2048  # characters of a line for people
 
 # Code points 0-255 as they may be shown; str.translate of the latin-1 text is one call for any length.
 _SHOWN = {code: chr(code) if 0x20 <= code < 0x7F and code != 0x5C else f"\\x{code:02x}" for code in range(256)}
@@ -29,6 +30,7 @@ class WireError(Exception):
     def __init__(
         self, reason: Reason, detail: str, *, raw: str = "", destination: Destination | None = None, reply: bytes = b""
     ) -> None:
+        detail = printable(detail)
         super().__init__(f"{reason.word}: {detail}")
         self.reason = reason
         self.detail = detail
@@ -41,6 +43,13 @@ class WireError(Exception):
         shown = str(self.destination) if self.destination is not None else self.raw
         line = f"{self.reason.sentence}: {self.detail} [{self.reason.word}]"
         return f"{shown}: {line}" if shown else line
+
+
+def printable(text: str, limit: int = MAX_LINE) -> str:
+    """Return a sentence of ours as one line of printable ASCII; most are, so this mostly returns `text` itself."""
+    if len(text) <= limit and text.isascii() and text.isprintable():
+        return text
+    return "".join(char if " " <= char <= "~" else "..." if char == "…" else "?" for char in text)[:limit]
 
 
 def escaped(raw: bytes | str, limit: int = MAX_SHOWN) -> str:

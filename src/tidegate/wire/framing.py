@@ -74,19 +74,18 @@ def response_framing(head: ResponseHead, request_method: str) -> Framing:
 
 
 def _announced(head: RequestHead | ResponseHead, bad: Reason) -> Framing:
-    codings = head.values(b"transfer-encoding")
-    lengths = head.values(b"content-length")
-    if codings:
-        if lengths:
+    names = head.names
+    if b"transfer-encoding" in names:
+        if b"content-length" in names:
             raise WireError(bad, "it has both Content-Length and Transfer-Encoding")
         if head.version == (1, 0):
             raise WireError(bad, "HTTP/1.0 has no Transfer-Encoding")
-        if len(codings) > 1 or codings[0].lower() != b"chunked":
+        if names.count(b"transfer-encoding") > 1 or (head.get(b"transfer-encoding") or b"").lower() != b"chunked":
             raise WireError(bad, "the Transfer-Encoding is not exactly 'chunked'")
         return CHUNKED
-    text = lengths[0]
-    if len(lengths) > 1:
+    if names.count(b"content-length") > 1:
         raise WireError(bad, "it has Content-Length more than once")
+    text = head.get(b"content-length") or b""
     if not text.isdigit() or len(text) > 19 or (text[0] == 0x30 and len(text) > 1) or int(text) > MAX_LENGTH:
         raise WireError(bad, "the Content-Length is not a plain number")
     return Framing(Kind.LENGTH, int(text))

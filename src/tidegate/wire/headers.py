@@ -49,6 +49,16 @@ _NEVER_NAMED = frozenset(
 # Akamai names this one in responses; it is hop-by-hop by nature, so there it changes nothing.
 _NEVER_NAMED_IN_REQUESTS = _NEVER_NAMED | {b"transfer-encoding"}
 
+_NONE: frozenset[bytes] = frozenset()
+_KEEP_ALIVE = frozenset({b"keep-alive"})
+_CLOSE = frozenset({b"close"})
+_USUAL_OPTIONS = _KEEP_ALIVE | _CLOSE
+_USUAL = {b"keep-alive": _KEEP_ALIVE, b"Keep-Alive": _KEEP_ALIVE, b"close": _CLOSE, b"Close": _CLOSE}
+
+_NO_BODY_FIELDS = frozenset({b"content-length", b"transfer-encoding", b"trailer"})
+_CHUNK_FIELDS = frozenset({b"transfer-encoding", b"trailer"})
+_EXPECT = frozenset({b"expect"})
+
 _WEBSOCKET_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455 section 1.3
 
 
@@ -58,7 +68,8 @@ def forwardable(head: RequestHead | ResponseHead) -> list[tuple[bytes, bytes]]:
     Raises:
         WireError: BAD_REQUEST or UPSTREAM_RESPONSE for a Connection field that names what it must not.
     """
-    return _forwardable(head, connection_options(head))
+    stays = _stays(head, connection_options(head))
+    return [field for name, field in zip(head.names, head.headers, strict=True) if name not in stays]
 
 
 def connection_options(head: RequestHead | ResponseHead) -> frozenset[bytes]:
@@ -69,11 +80,15 @@ def connection_options(head: RequestHead | ResponseHead) -> frozenset[bytes]:
     """
     names = head.names
     request = type(head) is RequestHead
-    if b"connection" not in names and not (request and b"proxy-connection" in names):
-        return frozenset()
+    proxied = request and b"proxy-connection" in names
+    if b"connection" not in names and not proxied:
+        return _NONE
     values = head.values(b"connection")
-    if request:
+    if proxied:
         values += head.values(b"proxy-connection")
+    usual = _USUAL.get(values[0]) if len(values) == 1 else None
+    if usual is not None:
+        return usual
     options = frozenset(list_members(values))
     bad = Reason.BAD_REQUEST if request else Reason.UPSTREAM_RESPONSE
     if not all(map(is_token, options)):
@@ -147,16 +162,11 @@ def request_head_bytes(
     """
     host = host_field(destination)
     options = connection_options(head)
-    fields = _forwardable(head, options)
     lines = [b"%b %b HTTP/1.1" % (head.method.encode("ascii"), target)]
     if b"host" not in head.names:
         lines.append(b"Host: " + host)
-    for name, value in fields:
-        lower = name.lower()
-        if lower == b"host":
-            lines.append(b"%b: %b" % (name, host))
-        elif lower != b"expect" or head.version != (1, 0):  # RFC 9110 section 10.1.1: nobody in 1.0 waits for 100
-            lines.append(b"%b: %b" % (name, value))
+    # RFC 9110 section 10.1.1: nobody in 1.0 waits for 100, whatever it says.
+    lines += _field_lines(head, options, _EXPECT if head.version == (1, 0) else _NONE, host)
     wishes = []
     if websocket:
         wishes.append(b"Upgrade")
@@ -190,15 +200,10 @@ def response_head_bytes(
     Raises:
         WireError: UPSTREAM_RESPONSE, as `forwardable`.
     """
-    fields = _forwardable(head, connection_options(head))
     status = head.status
     lines = [b"HTTP/1.1 %d %b" % (status, head.reason)]
-    dropped: frozenset[bytes] = frozenset()
-    if status < 200 or status == 204:
-        dropped = frozenset({b"content-length", b"transfer-encoding", b"trailer"})
-    elif decode:
-        dropped = frozenset({b"transfer-encoding", b"trailer"})
-    lines += [b"%b: %b" % field for field in fields if not dropped or field[0].lower() not in dropped]
+    dropped = _NO_BODY_FIELDS if status < 200 or status == 204 else _CHUNK_FIELDS if decode else _NONE
+    lines += _field_lines(head, connection_options(head), dropped, None)
     if switching:
         lines.append(b"Upgrade: websocket\r\nConnection: Upgrade")
     elif status >= 200:
@@ -222,13 +227,27 @@ def basic_authorization(user: bytes, password: bytes) -> bytes:
     return b"Basic " + b2a_base64(user + b":" + password, newline=False)
 
 
-def _forwardable(head: RequestHead | ResponseHead, options: frozenset[bytes]) -> list[tuple[bytes, bytes]]:
-    names = head.names
-    request = type(head) is RequestHead
-    return [
-        field
-        for name, field in zip(names, head.headers, strict=True)
-        if name not in _HOP_BY_HOP
-        and (name not in options or name == b"transfer-encoding")
-        and not (request and name.startswith(b"proxy-"))
-    ]
+def _stays(head: RequestHead | ResponseHead, options: frozenset[bytes]) -> frozenset[bytes]:
+    # The lower-case names of what does not travel on. Transfer-Encoding is the framing's business alone.
+    stays = _HOP_BY_HOP if options <= _USUAL_OPTIONS else _HOP_BY_HOP | options - {b"transfer-encoding"}
+    if type(head) is RequestHead:
+        extra = [name for name in head.names if name[:6] == b"proxy-"]
+        if extra:
+            return stays.union(extra)
+    return stays
+
+
+def _field_lines(
+    head: RequestHead | ResponseHead, options: frozenset[bytes], dropped: frozenset[bytes], host: bytes | None
+) -> list[bytes]:
+    # Hot: one pass, one formatted line for each field that travels on.
+    stays = _stays(head, options)
+    if dropped:
+        stays |= dropped
+    lines = [b"%b: %b" % field for name, field in zip(head.names, head.headers, strict=True) if name not in stays]
+    if host is not None and b"host" in head.names:
+        # Where Host stands among the lines: none of those in front of it is Host, so counting them is enough.
+        before = head.names[: head.names.index(b"host")]
+        at = sum(name not in stays for name in before)
+        lines[at] = head.headers[len(before)][0] + b": " + host
+    return lines

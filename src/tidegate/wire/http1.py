@@ -16,7 +16,7 @@ from __future__ import annotations
 from tidegate.model.limits import DEFAULT_LIMITS, Limits
 from tidegate.model.reason import Reason
 from tidegate.wire.errors import WireError, escaped
-from tidegate.wire.grammar import HEAD, OWS, TOKEN, VCHAR, is_token
+from tidegate.wire.grammar import FIELD, HEAD, OWS, TOKEN, VCHAR, is_token
 
 Version = tuple[int, int]
 Fields = tuple[tuple[bytes, bytes], ...]
@@ -203,21 +203,25 @@ def _lines(data: bytes | bytearray | memoryview, limits: Limits, *, first_line: 
     raw = data if type(data) is bytes else bytes(data)
     lines = raw[:-4].split(b"\r\n")
     ends = len(lines) + 1
-    if (
-        raw[-4:] != _BLANK
-        or raw.count(b"\n") != ends
-        or raw.count(b"\r") != ends
-        or len(raw) > limits.header_bytes
-        or (first_line and len(lines[0]) > limits.target_bytes + _LINE_REST)
-    ):
-        raise _first_fault(raw, 0, limits, first_line=first_line) or WireError(
-            Reason.BAD_REQUEST, "the head does not end with one empty line"
-        )
-    if raw.translate(None, HEAD):
-        if first_line and lines[0].translate(None, VCHAR + b" "):
-            raise _bad_request_line(lines[0])
-        raise WireError(Reason.BAD_REQUEST, "a header line has a control byte")
+    # What remains without all field bytes must be one CRLF for each line and the blank one: then every CR and LF is
+    # in a pair, and no other byte is there.
+    odd = raw.translate(None, FIELD)
+    if odd != b"\r\n" * ends or raw[-4:] != _BLANK or len(raw) > limits.header_bytes:
+        raise _bad_lines(raw, lines[0], limits, first_line=first_line)
+    if first_line and len(lines[0]) > limits.target_bytes + _LINE_REST:
+        raise _bad_lines(raw, lines[0], limits, first_line=True)
     return lines
+
+
+def _bad_lines(raw: bytes, line: bytes, limits: Limits, *, first_line: bool) -> WireError:
+    fault = _first_fault(raw, 0, limits, first_line=first_line)
+    if fault is not None:
+        return fault
+    if first_line and line.translate(None, VCHAR + b" "):
+        return _bad_request_line(line)
+    if raw.translate(None, HEAD):
+        return WireError(Reason.BAD_REQUEST, "a header line has a control byte")
+    return WireError(Reason.BAD_REQUEST, "the head does not end with one empty line")
 
 
 def _fields(lines: list[bytes], limits: Limits) -> tuple[Fields, tuple[bytes, ...]]:

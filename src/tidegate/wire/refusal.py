@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from tidegate.model.decision import Decision
 from tidegate.model.reason import Reason
-from tidegate.wire.errors import WireError
+from tidegate.wire.errors import WireError, printable
 from tidegate.wire.proxy_status import proxy_status
-
-_MAX_LINE = 2048
 
 # RFC 9110 section 15 and, for 431, RFC 6585.
 _PHRASES = {
@@ -38,7 +36,7 @@ _ALLOW = "Allow: CONNECT, DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT\r\n"  # R
 def refusal_response(reason: Reason, line: str, *, fix: str = "", body: bool = True) -> bytes:
     """Return a whole response. `body` is false for HEAD; a reason without a status of its own answers 403."""
     status = reason.status or 403
-    text = "".join(char if " " <= char <= "~" else "?" for char in line[:_MAX_LINE]) + "\n"
+    text = printable(line) + "\n"
     return (
         f"HTTP/1.1 {status} {_PHRASES[status]}\r\n"
         "Content-Type: text/plain\r\n"
