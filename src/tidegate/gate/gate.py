@@ -12,7 +12,7 @@ The names at the bottom are what other rooms use; everything else in gate/ is pr
 
 from __future__ import annotations
 
-from _signal import SIG_IGN, SIGPIPE, getsignal, signal
+from signal import SIG_IGN, SIGPIPE, getsignal, signal
 from time import monotonic
 
 from tidegate.gate.connection import Linger

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import _socket
 import os
-from _socket import AF_INET, AF_INET6, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_RAW
+from _socket import SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_RAW
 from struct import pack, unpack_from
 
 from tidegate.addresses.surroundings import Surroundings
+from tidegate.gate.hosts import hosts_addresses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ NLMSG_ERROR, NLMSG_DONE = 2, 3  # linux/netlink.h
 NLM_F_REQUEST_DUMP = 0x1 | 0x300
 IFA_ADDRESS, IFA_LOCAL = 1, 2  # linux/if_addr.h
 GROUPS = 0x10 | 0x100  # RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR
-HOSTS = "/etc/hosts"
 _HEADER, _IFADDR = 16, 8  # sizes of nlmsghdr and ifaddrmsg
 _MOST = 1 << 20  # bytes of one dump; a machine with 10,000 addresses has 700 KiB
 
@@ -89,25 +89,6 @@ def _read_attributes(data: bytes, at: int, end: int, found: set[bytes]) -> None:
         found.add(address)
 
 
-def named_addresses(name: str, hosts: str = HOSTS) -> frozenset[bytes]:
-    """Return the addresses that the hosts file gives `name`."""
-    try:
-        with open(hosts, "rb") as file:
-            text = file.read(1 << 20).decode("ascii", "replace")
-    except OSError:
-        return frozenset()
-    found: set[bytes] = set()
-    for line in text.splitlines():
-        words = line.partition("#")[0].lower().split()
-        if name.lower() in words[1:]:
-            for family in (AF_INET, AF_INET6):
-                try:
-                    found.add(_socket.inet_pton(family, words[0]))
-                except OSError:
-                    continue
-    return frozenset(found)
-
-
 class Interfaces:
     """Watches the interfaces. `surroundings` is cheap to call for each connection."""
 
@@ -149,7 +130,7 @@ class Interfaces:
         if self._stale or (self._sock is None and self._reactor.now >= self._next_look):
             self._next_look = self._reactor.now + 1.0
             name = os.uname().nodename
-            own = own_addresses() | named_addresses(name)
+            own = own_addresses().union(hosts_addresses(name.lower()))
             names = frozenset(text.lower() for text in (name, name.partition(".")[0]) if text)
             self._stale = False
             if own != self._value.own or names != self._value.names:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import select
-from _collections import OrderedDict, deque
+from collections import OrderedDict, deque
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ Rules of the file:
 
 from __future__ import annotations
 
-from _collections import deque
+from collections import deque
 
 from tidegate.addresses.admission import admit, admit_unresolved
 from tidegate.model.decision import Decision

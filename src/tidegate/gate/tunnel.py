@@ -239,11 +239,9 @@ class Tunnel:
     """A handler of two descriptors; it owns both sockets from its first moment and closes them together."""
 
     __slots__ = (
-        "client", "client_fd", "down", "entry", "gate", "idle", "judge", "kept_alive", "listener", "touched", "up",
+        "client", "client_fd", "down", "entry", "gate", "how", "idle", "judge", "kept_alive", "listener", "touched", "up",
         "upstream", "upstream_fd",
     )  # fmt: skip
-
-    how = How.TUNNELED
 
     def __init__(self, gate: Gate, listener: Listener, client: socket, upstream: socket, entry: Entry) -> None:
         self.gate = gate
@@ -253,6 +251,7 @@ class Tunnel:
         self.client_fd = client.fileno()
         self.upstream_fd = upstream.fileno()
         self.entry = entry
+        self.how = How.TUNNELED
         self.judge: Judge | None = None
         self.up = Flow(self, client, upstream)
         self.down = Flow(self, upstream, client)
@@ -409,7 +408,7 @@ class Tunnel:
         client = self.client
         if client is None:
             return
-        self._finish(reason, How.TUNNELED)
+        self._finish(reason, self.how)
         client.close()
         self.listener.left()
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from tidegate.gate.dial import Dial, DialError
 from tidegate.gate.states import Stage
+from tidegate.model.address_class import AddressClass
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import Verdict
 
@@ -132,7 +133,7 @@ class Way:
         else:
             self.stage = Stage.RESOLVING
             self._cancel = gate.resolver.resolve(
-                destination.host.text, self._resolved, self.task.policy.limits.resolve_seconds
+                destination.host.text, self._resolved, self.task.policy.limits.resolve_seconds, self.task
             )
 
     def _resolved(self, answer: Answer) -> None:
@@ -152,6 +153,8 @@ class Way:
     def _dial(self, addresses: Sequence[bytes]) -> None:
         self.stage = Stage.DIALING
         self._addresses = addresses
+        if self.decision.address_class is AddressClass.OWN:
+            self.proxy = None  # another machine's proxy cannot lead to this one
         proxy = self.proxy
         if proxy is None:
             self._race(addresses, self.decision.destination.port)
@@ -159,7 +162,7 @@ class Way:
             self._race((proxy.host.packed,), proxy.port)
         else:
             self._cancel = self.gate.resolver.resolve(
-                proxy.host.text, self._proxy_resolved, self.task.policy.limits.resolve_seconds
+                proxy.host.text, self._proxy_resolved, self.task.policy.limits.resolve_seconds, self.task
             )
 
     def _proxy_resolved(self, answer: Answer) -> None:

@@ -1,0 +1,210 @@
+"""The answer to one plain request: interim heads, the final head, and the body, passed on as they come.
+
+Rules of the file:
+
+* A read is passed on at once, however small (B55); a client that is slow stops the reading (B56).
+* An answer whose length is ambiguous, or that ends too soon, is 502 while nothing of it was passed on, and cuts both
+  connections after that (GAT-4).
+* What an origin sends behind its answer poisons its connection: it is not used again.
+
+Sources: RFC 9110 section 15.2, RFC 9112 sections 6 and 9.
+"""
+
+from __future__ import annotations
+
+from tidegate.gate.reactor import ENDED, IN
+from tidegate.model.reason import Reason
+from tidegate.wire.body import make_body
+from tidegate.wire.errors import WireError
+from tidegate.wire.framing import Kind, response_framing
+from tidegate.wire.headers import accepts_websocket, keeps_alive, response_head_bytes
+from tidegate.wire.http1 import parse_response_head, response_head_end
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tidegate.gate.forward import Exchange, Origin
+    from tidegate.wire.body import Body
+    from tidegate.wire.http1 import RequestHead, ResponseHead
+
+SIZE = 1 << 16
+ROUNDS = 16  # reads in one turn before others get theirs
+_BUFFER = bytearray(SIZE)
+_VIEW = memoryview(_BUFFER)
+_PROXY_AUTHENTICATION_REQUIRED = 407
+
+
+class Answering:
+    """Reads one answer from the origin of an exchange. `begun` once part of the final head is on its way."""
+
+    __slots__ = (
+        "_body",
+        "_buffer",
+        "_close",
+        "_ended",
+        "_exchange",
+        "_keep_origin",
+        "_proxied",
+        "_request",
+        "_seen",
+        "_websocket",
+        "begun",
+    )
+
+    def __init__(self, exchange: Exchange, request: RequestHead, *, websocket: bool, proxied: bool) -> None:
+        self._exchange = exchange
+        self._request = request
+        self._websocket = websocket
+        self._proxied = proxied
+        self._buffer = b""
+        self._seen = 0
+        self._body: Body | None = None
+        self._keep_origin = False
+        self._close = False
+        self._ended = False  # all is passed on but what the client has not taken yet
+        self.begun = False
+
+    def read(self, origin: Origin, ended: int = 1) -> None:
+        """Read what the origin sends until there is nothing, or the client does not take it.
+
+        `ended` when a short read proves nothing, because the end was announced or may have been.
+        """
+        exchange = self._exchange
+        receive = origin.sock.recv_into
+        for _ in range(ROUNDS):
+            try:
+                count = receive(_BUFFER)
+            except BlockingIOError:
+                return
+            except OSError:
+                self._lost()
+                return
+            if not count:
+                self._eof()
+                return
+            exchange.touched = exchange.gate.reactor.now
+            try:
+                self._take(count)
+            except WireError as error:
+                exchange.fail(error.reason)
+                return
+            except OSError:
+                exchange.abort(Reason.CLIENT_GONE)
+                return
+            if exchange.answer is not self or exchange.origin is not origin or exchange.client.blocked:
+                return
+            if count < SIZE and not ended:
+                return
+        exchange.gate.reactor.again(exchange, origin.fd, IN | ENDED)
+
+    def resume(self) -> None:
+        """The client takes bytes again."""
+        exchange = self._exchange
+        if self._ended:
+            self._complete()
+        elif exchange.origin is not None:
+            self.read(exchange.origin)
+
+    def _take(self, count: int) -> None:
+        body = self._body
+        if body is None:
+            self._head(bytes(_VIEW[:count]))
+            return
+        used, spans = body.feed(_VIEW[:count])
+        if spans:
+            self._send(spans[0] if len(spans) == 1 else b"".join(spans))
+        if body.done:
+            self._end(behind=used < count)
+
+    def _send(self, data: bytes | memoryview) -> None:
+        exchange = self._exchange
+        if exchange.entry is not None:
+            exchange.entry.down += len(data)
+        exchange.client.send(data)
+
+    def _head(self, data: bytes) -> None:
+        exchange = self._exchange
+        limits = exchange.task.policy.limits
+        buffer = self._buffer + data
+        while True:
+            end = response_head_end(buffer, self._seen, limits)
+            if end < 0:
+                self._seen = len(buffer)
+                self._buffer = buffer
+                return
+            head = parse_response_head(buffer[:end], limits)
+            buffer, self._seen = buffer[end:], 0
+            if head.status >= 200:
+                break
+            if head.status == 101:
+                self._switch(head, buffer)
+                return
+            if self._request.version == (1, 1):
+                self._send(response_head_bytes(head, close=False))
+        self._buffer = b""
+        self._final(head, buffer)
+
+    def _switch(self, head: ResponseHead, rest: bytes) -> None:
+        exchange = self._exchange
+        if not (self._websocket and accepts_websocket(self._request, head)):
+            exchange.fail(Reason.UPSTREAM_RESPONSE)
+            return
+        if exchange.entry is not None:
+            exchange.entry.status = 101
+        self._send(response_head_bytes(head, close=False, switching=True))
+        exchange.switch(rest)
+
+    def _final(self, head: ResponseHead, rest: bytes) -> None:
+        exchange, request = self._exchange, self._request
+        if self._proxied and head.status == _PROXY_AUTHENTICATION_REQUIRED:
+            exchange.fail(Reason.UPSTREAM_PROXY)
+            return
+        framing = response_framing(head, request.method)
+        until_close = framing.kind is Kind.CLOSE
+        decode = framing.kind is Kind.CHUNKED and request.version == (1, 0)
+        uploading = exchange.body is not None
+        self._keep_origin = not until_close and not uploading and keeps_alive(head)
+        self._close = until_close or decode or uploading or not exchange.keep
+        out = response_head_bytes(head, close=self._close, client_version=request.version, decode=decode)
+        if exchange.entry is not None:
+            exchange.entry.status = head.status
+        self.begun = True
+        if framing.empty:
+            self._send(out)
+            self._end(behind=bool(rest))
+            return
+        body = self._body = make_body(framing, Reason.UPSTREAM_RESPONSE, decode=decode)
+        used, spans = body.feed(rest) if rest else (0, [])
+        self._send(b"".join((out, *spans)))
+        if body.done:
+            self._end(behind=used < len(rest))
+
+    def _end(self, *, behind: bool) -> None:
+        if behind:
+            self._keep_origin = False
+        self._ended = True
+        if not self._exchange.client.blocked:
+            self._complete()
+
+    def _complete(self) -> None:
+        exchange = self._exchange
+        exchange.complete(keep_origin=self._keep_origin, close=self._close)
+
+    def _eof(self) -> None:
+        exchange, body = self._exchange, self._body
+        if body is None:
+            self._lost()
+            return
+        try:
+            body.eof()
+        except WireError:
+            exchange.abort(Reason.UPSTREAM_CLOSED)
+            return
+        self._keep_origin = False
+        self._end(behind=False)
+
+    def _lost(self) -> None:
+        exchange = self._exchange
+        if self.begun:
+            exchange.abort(Reason.UPSTREAM_CLOSED)
+        elif self._buffer or not exchange.retry():
+            exchange.fail(Reason.UPSTREAM_CLOSED)
