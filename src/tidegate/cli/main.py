@@ -23,18 +23,16 @@ usage: tidegate COMMAND ...
 
 
 def main(argv: list[str]) -> int:
-    """Run one command and return its exit status. Errors that a person can mend are one line each."""
+    """Run one command and return its exit status. Errors that a person can mend are one line each.
+
+    Raises:
+        KeyboardInterrupt, BrokenPipeError: left to the caller, who ends as a program in C would.
+    """
     try:
         return _dispatch(argv)
     except TidegateError as error:
         say(str(error))
         return error.exit_status
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        # The reader of our output left, as `head` does; what Python would print at exit goes nowhere.
-        sys.stdout = None  # type: ignore[assignment]
-        return 141
 
 
 def say(text: str) -> None:
@@ -73,5 +71,17 @@ def _dispatch(argv: list[str]) -> int:
 
 
 def console() -> None:
-    """Entry of the console script."""
-    sys.exit(main(sys.argv[1:]))
+    """Entry of the console script; ends by the signal on Ctrl-C and on a closed pipe."""
+    import signal
+
+    try:
+        status = main(sys.argv[1:])
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        number = signal.SIGINT
+    except BrokenPipeError:
+        number = signal.SIGPIPE
+    else:
+        sys.exit(status)
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)

@@ -13,7 +13,15 @@ import time
 from tidegate.cli.run_options import USAGE, RunOptions, parse_run
 from tidegate.model.errors import EXIT_REFUSAL, StartError, TidegateError
 from tidegate.runtime.outputs import OutputFile
-from tidegate.runtime.state import LOG_NAME, config_folder, make_task_folder, new_task_id, state_folder, sweep_tasks
+from tidegate.runtime.state import (
+    LOG_NAME,
+    cache_folder,
+    config_folder,
+    make_task_folder,
+    new_task_id,
+    state_folder,
+    sweep_tasks,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +61,7 @@ def run(argv: list[str]) -> int:
         whose = "tidegate" if refused else outcome.source
         status_file.write(_status_text(whose, status, outcome.signal, "something was refused" if refused else ""))
     if outcome.interrupted and not refused:
-        from tidegate.runtime.front import die_like
+        from tidegate.runtime.outcome import die_like
 
         die_like(outcome)
     return status
@@ -103,7 +111,7 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
     )
     for note in policy.notes:
         _say(f"note: {note}")
-    return run_behind_gate(order, policy, find_hold("netns"), link, stdio, inbox)
+    return run_behind_gate(order, policy, find_hold("netns"), link, stdio, inbox, time.time)  # noqa: TID251  the clock comes in here
 
 
 def _order(options: RunOptions, *, new_log: bool) -> Order:
@@ -134,7 +142,7 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
         folder=folder,
         environ=environ,
         shares=options.shares,
-        hidden=(state, config_folder(environ)),
+        hidden=(state, config_folder(environ), cache_folder(environ)),
         readonly=tuple(readonly),
         selftest=options.selftest,
         log=log,
@@ -144,8 +152,8 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
 def _tell(options: RunOptions, ended: Ended, report: OutputFile | None) -> tuple[int, bool]:
     """Say what happened, and return the exit status and whether it stands for a refusal."""
     outcome = ended.outcome
-    if not outcome.started and not outcome.gate_lost:
-        from tidegate.runtime.front import exec_sentence
+    if outcome.exec_kind:
+        from tidegate.runtime.outcome import exec_sentence
 
         _raw(exec_sentence(outcome, options.command[0]))
     rows = ended.rows or ()

@@ -63,6 +63,16 @@ class GateLink:
         self._say(("listener",), listener)
         self._expect("serving")
 
+    def begin(self, at: float) -> None:
+        """Say that the task begins at `at` (Unix time): what the gate saw before was the self-test.
+
+        A gate that is gone by now is found out by the front's loop.
+        """
+        try:
+            send(self.channel, ("begin", at))
+        except ChannelClosedError:
+            return
+
     def heard(self, data: bytes) -> None:
         """Take bytes that the front's loop read from the channel: warnings of a running gate."""
         self._buffer += data

@@ -6,6 +6,7 @@ Conversation on the channel (runtime/channel.py), the front speaks first:
     gate  -> front  ("ready",) or ("failed", what, fix)
     front -> gate   ("listener",) with the descriptor of the listening socket
     gate  -> front  ("serving",)
+    front -> gate   ("begin", Unix time): the fence is proven and the command starts
     front -> gate   ("finish",)
     gate  -> front  ("summary", rows, more)
     gate  -> front  ("warn", line) at any time while it serves
@@ -18,6 +19,7 @@ it; it lives exactly as long as the other end of its channel.
 from __future__ import annotations
 
 import os
+import select
 import time
 
 from tidegate.model.errors import TidegateError
@@ -36,23 +38,37 @@ _TICK = 1.0  # seconds between looks at folded refusals
 
 
 class Books:
-    """The Recorder of one task: its log, and the counts for the lines after the command."""
+    """The Recorder of one task: its log, and the counts for the lines after the command.
+
+    What began before the task did is the self-test's and is not the task's record. It is held back until the front
+    has said when the task began, so that nothing of the task is ever taken for it.
+    """
 
     def __init__(self, log: TaskLog) -> None:
         from tidegate.journal.summary import Summary
 
         self._log = log
+        self._early: list[Event] | None = []
         self.summary = Summary()
-        self.record_line = log.record
-        self.flush = log.flush
 
     def record(self, event: Event) -> None:
         """Take one event into both."""
-        self.record_line(event)
+        if self._early is not None:
+            self._early.append(event)
+            return
+        self._log.record(event)
         self.summary.add(event)
 
+    def begin(self, at: float) -> None:
+        """Drop what began before `at`, and take the rest."""
+        early, self._early = self._early or [], None
+        for event in early:
+            if event.at >= at:
+                self.record(event)
+
     def flush(self) -> None:
-        """Write what was recorded (replaced by the log's own in the constructor)."""
+        """Write what was recorded."""
+        self._log.flush()
 
     def close(self) -> None:
         """Write what is folded and close the log."""
@@ -79,7 +95,7 @@ def gate_main(channel: socket) -> NoReturn:
 
 
 def _ignore_terminal_signals() -> None:
-    from _signal import SIG_IGN, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ, signal
+    from signal import SIG_IGN, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ, signal
 
     for number in (SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ):
         signal(number, SIG_IGN)
@@ -127,12 +143,18 @@ def _serve(channel: socket) -> None:
     finishing = [False]
 
     def heard() -> None:
-        # The front says one thing only, and after it nothing but its end.
-        try:
-            finishing[0] = receive(channel)[0] == ("finish",)
-        except ChannelClosedError:
-            finishing[0] = False
-        gate.stop()
+        # Edge triggered: everything that has come is read before the loop waits again.
+        while select.select((channel,), (), (), 0)[0]:
+            try:
+                message = receive(channel)[0]
+            except ChannelClosedError:
+                message = ("gone",)
+            if message[0] == "begin":
+                books.begin(message[1])
+                continue
+            finishing[0] = message[0] == "finish"
+            gate.stop()
+            return
 
     def tick() -> None:
         log.tick()

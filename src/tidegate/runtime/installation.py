@@ -23,9 +23,10 @@ def installation_paths() -> tuple[str, ...]:
     script = os.path.realpath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
     if os.path.isfile(script):
         found.append(script)
-    venv = os.environ.get("TIDEGATE_VENV", "") or (sys.prefix if sys.prefix != sys.base_prefix else "")
-    if venv:
-        found.append(venv)
+    # Not sys.prefix: without the site module it names the base installation.
+    environment = os.path.dirname(os.path.dirname(sys.executable))
+    if os.path.isfile(os.path.join(environment, "pyvenv.cfg")):
+        found.append(environment)
     real = [os.path.realpath(path) for path in found]
     return tuple(path for path in dict.fromkeys(real) if os.path.lexists(path) and not _inside_another(path, real))
 

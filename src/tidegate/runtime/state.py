@@ -57,6 +57,11 @@ def config_folder(environ: Mapping[str, str]) -> str:
     return _xdg(environ, "XDG_CONFIG_HOME", ".config")
 
 
+def cache_folder(environ: Mapping[str, str]) -> str:
+    """Return the path of the cache folder, where the launcher keeps an environment it cannot keep beside itself."""
+    return _xdg(environ, "XDG_CACHE_HOME", ".cache")
+
+
 def _xdg(environ: Mapping[str, str], variable: str, default: str) -> str:
     # The XDG base directory specification: a relative path is invalid and ignored.
     base = environ.get(variable, "")

@@ -12,14 +12,14 @@ from tidegate.runtime.environment import task_environment, without_proxies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tidegate.holds.hold import Hold, LaunchSpec
     from tidegate.holds.stdio import StdioPlan
     from tidegate.journal.summary import Row
     from tidegate.policy.policy import Policy
-    from tidegate.runtime.front import Outcome
     from tidegate.runtime.gate_link import GateLink
+    from tidegate.runtime.outcome import Outcome
     from tidegate.runtime.signals import SignalInbox
 
 GATE_HOST = "127.0.0.1"
@@ -58,9 +58,15 @@ def proxies_of(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def run_behind_gate(
-    order: Order, policy: Policy, hold: Hold, link: GateLink, stdio: StdioPlan, inbox: SignalInbox
+    order: Order,
+    policy: Policy,
+    hold: Hold,
+    link: GateLink,
+    stdio: StdioPlan,
+    inbox: SignalInbox,
+    clock: Callable[[], float],
 ) -> Ended:
-    """Run the command behind its gate and return how it ended.
+    """Run the command behind its gate and return how it ended. `clock` gives Unix time in seconds.
 
     Raises:
         StartError: when it cannot start as asked; nothing of it has run and nothing is left behind.
@@ -82,6 +88,8 @@ def run_behind_gate(
         order.environ, task=order.task, host=GATE_HOST, port=GATE_PORT, own_loopback=True, capture=False
     )
     running = hold.launch(_spec(order, environment, stdio), link.deliver)
+    # What came before this was the self-test, not the task.
+    link.begin(clock())
     front = Front(running, stdio, gate_fd=link.fileno(), gate_pid=link.pid, inbox=inbox, on_gate_message=link.heard)
     outcome = front.run()
     counted = link.finish()

@@ -16,6 +16,7 @@ from tests.lab.api import Lab, raw
 from tidegate.model.errors import StartError
 from tidegate.policy.layers import command_line, join
 from tidegate.policy.snapshot import to_plain
+from tidegate.runtime.channel import ChannelClosedError, receive
 from tidegate.runtime.gate_link import GateLink
 
 REQUEST = b"CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n"
@@ -40,10 +41,12 @@ class Served:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = self.listener.getsockname()
 
-    def start(self) -> Served:
+    def start(self, *, begin: bool = True) -> Served:
         self.link.configure(self.order)
         self.link.deliver(self.listener.fileno())
         self.listener.close()
+        if begin:
+            self.link.begin(0.0)
         return self
 
     def ask(self, target: str) -> bytes:
@@ -90,6 +93,20 @@ def test_a_tunnel_through_the_process_carries_bytes(tmp_path: Path, lab: Lab) ->
 
 
 @pytest.mark.usefixtures("isolated")
+def test_what_came_before_the_task_is_not_on_its_record(tmp_path: Path) -> None:
+    """HLD-11, JRN-1: the self-test's own refusal is not the task's; what the task did while we said so still is."""
+    served = Served(tmp_path / "log").start(begin=False)
+    assert served.ask("selftest.test:80").startswith(b"HTTP/1.1 403 ")
+    begun = time.time()  # noqa: TID251  the same clock as the gate's
+    assert served.ask("task.test:80").startswith(b"HTTP/1.1 403 ")
+    served.link.begin(begun)
+    finished = served.link.finish()
+    assert finished is not None
+    assert [row[0] for row in finished[0]] == ["task.test"]
+    assert [line["host"] for line in served.lines()] == ["task.test"]
+
+
+@pytest.mark.usefixtures("isolated")
 def test_a_journal_that_cannot_be_opened_stops_the_start(tmp_path: Path) -> None:
     """HLD-7: exit 78 and the fix; the gate's process is gone afterwards."""
     served = Served(tmp_path / "no" / "log")
@@ -116,7 +133,8 @@ def test_a_killed_gate_is_an_end_of_file_and_a_refused_connection(tmp_path: Path
     """HLD-7, B95: kill -9 is seen at once, and the task's next connection is refused, not left hanging."""
     served = Served(tmp_path / "log").start()
     os.kill(served.link.pid, signal.SIGKILL)
-    assert served.link.channel.recv(1) == b""
+    with pytest.raises(ChannelClosedError):
+        receive(served.link.channel)
     os.waitid(os.P_PID, served.link.pid, os.WEXITED | os.WNOWAIT)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(served.address, 5)
