@@ -115,15 +115,16 @@ class Reader:
     def number(self, node: Node, of: str, least: float, most: float, *, whole: bool = True) -> float | None:
         """Return a number within its bounds; an int where `whole`."""
         meaning = node.meaning if isinstance(node, Scalar) else None
+        bounds = f"write a number from {plain_number(least)} to {plain_number(most)}"
         if isinstance(meaning, bool) or not isinstance(meaning, int | float):
-            self.mismatch(node, of, "a number", f"write a number from {least:g} to {most:g}")
+            self.mismatch(node, of, "a number", bounds)
             return None
         shown = node.text if isinstance(node, Scalar) else ""
         if whole and not isinstance(meaning, int) and meaning != float("inf"):
-            self.wrong(node, f"{of} is a whole number", shown, f"write a number from {least:g} to {most:g}")
+            self.wrong(node, f"{of} is a whole number", shown, bounds)
             return None
         if not least <= meaning <= most:  # not-a-number fails here too
-            self.wrong(node, f"{of} is outside its bounds", shown, f"write a number from {least:g} to {most:g}")
+            self.wrong(node, f"{of} is outside its bounds", shown, bounds)
             return None
         return meaning if whole else float(meaning)
 
@@ -133,6 +134,11 @@ class Reader:
             return
         shown = node.text if isinstance(node, Scalar) else ""
         self.wrong(node, f"{node.kind} where {wanted} belongs ({of})", shown, advice)
+
+
+def plain_number(number: float) -> str:
+    """Return a number as people write it: no fraction where there is none, no exponent."""
+    return str(int(number)) if number == int(number) else str(number)
 
 
 def words(known: Collection[str]) -> str:

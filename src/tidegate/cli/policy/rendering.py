@@ -8,6 +8,7 @@ from tidegate.model.limits import DEFAULT_LIMITS, Limits
 from tidegate.model.rule import NO_LIMITS, Rule, Shape
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.policy import Policy
+from tidegate.policy.reading import plain_number
 
 _WIDEST = 48  # of the column of rules; a longer rule pushes its own line only
 
@@ -49,7 +50,7 @@ def settings(policy: Policy) -> list[tuple[str, str]]:
     """Return the settings in force, the ones at their default too."""
     ports = ", ".join(map(str, sorted(policy.protected_ports)))
     changed = [
-        (f"limits.{name}", f"{getattr(policy.limits, name):g}")
+        (f"limits.{name}", plain_number(getattr(policy.limits, name)))
         for name in Limits._fields
         if getattr(policy.limits, name) != getattr(DEFAULT_LIMITS, name)
     ]

@@ -1,0 +1,284 @@
+"""The generated parts of docs/policy.md: tables made from the enums, presets, bounds and commands of the code.
+
+Text between `<!-- generated: NAME -->` and `<!-- end -->` is replaced by what `BLOCKS[NAME]` returns; everything else
+is written by hand. scripts/docs runs this; tests/unit/test_policy_reference.py fails when the file is stale.
+
+What a rule matches, why a text is refused and what `explain` prints are asked of the code, not described.
+"""
+
+# ruff: noqa: E501 - rows of tables are as long as they are
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+import yaml
+
+from tidegate.cli.policy import policy_group
+from tidegate.cli.policy.explain import lines
+from tidegate.model.destination import parse_authority
+from tidegate.model.limits import Limits
+from tidegate.model.reason import Reason
+from tidegate.model.rule import Layer
+from tidegate.model.verdict import Phase
+from tidegate.policy import presets
+from tidegate.policy.decide import decide
+from tidegate.policy.explain import explain
+from tidegate.policy.layers import join
+from tidegate.policy.loader import LATER_KEYS, LIMIT_BOUNDS, NEEDS_INSPECTION, POLICY_KEYS, load_policy
+from tidegate.policy.never_names import NEVER_NAMES
+from tidegate.policy.profiles import PROFILES
+from tidegate.policy.reading import plain_number
+from tidegate.policy.rules import RuleError, parse_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PAGE = os.path.join(ROOT, "docs", "policy.md")
+_BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+KEYS = {
+    "profile": ("`balanced`, `careful`, `closed`, `audit`", "none", "[a profile](#profiles)"),
+    "default": ("`ask`, `deny`", "of the profile, else `deny`", "what a host gets that no rule matches"),
+    "network": ("`install`, `runtime`: lists `allow`, `ask`, `deny`", "no host", "[rules](#rules), by [phase](#phases)"),
+    "presets": ("preset → list of hosts", "–", "[mirrors](#presets-and-mirrors) in place of a preset's hosts"),
+    "private": ("`never`, `exact-host`, `exact-host-port`", "`exact-host-port`", "[what admits private addresses](#private-addresses-and-this-machine)"),
+    "own": ("`never`, `exact-host-port`", "`exact-host-port`", "[what admits this machine's addresses](#private-addresses-and-this-machine)"),
+    "protected_ports": ("list of ports", "–", "ports of this machine that no rule opens"),
+    "tls": ("`any`, `strict`", "`any`", "`strict` refuses what is no TLS, and TLS that names no host, inside tunnels"),
+    "limits": ("mapping", "see below", "[bounds of the gate](#limits)"),
+    "upstream": ("`resolve`: `check`, `skip`", "`check`", "whether addresses are checked here when an upstream proxy is used"),
+    "locked": ("`true`, `false`", "`false`", "of [layers](#layers-where-policies-come-from) above only denies count"),
+    "registries": ("`tunnel`", "`tunnel`", "registries are not read inside TLS"),
+}  # fmt: skip
+
+LIMITS = {
+    "connections": "connections open at once; one more is dropped and recorded",
+    "header_bytes": "bytes of a request's or response's headers",
+    "header_fields": "fields in them",
+    "target_bytes": "bytes of a request's target",
+    "header_seconds": "time for the headers to arrive",
+    "connect_seconds": "time to connect to one address",
+    "total_seconds": "time to connect in all",
+    "resolve_seconds": "time to resolve a name",
+    "idle_seconds": "time in which nothing moves in a tunnel, either way; 0 is for ever",
+}
+
+RULES = (
+    "api.example.com",
+    "api.example.com:443",
+    "*.example.com",
+    "**.example.com",
+    "1.2.3.4",
+    "[2600:beef::1]:443",
+    "*",
+    "bücher.example",
+)
+ASKED = (
+    "example.com:443", "api.example.com:443", "api.example.com:80", "a.b.example.com:443", "notexample.com:443",
+    "1.2.3.4:443", "[2600:beef::1]:443", "xn--bcher-kva.example:443",
+)  # fmt: skip
+COVERS = {
+    "api.example.com": "that name",
+    "api.example.com:443": "that name, on that port",
+    "*.example.com": "exactly one label in front",
+    "**.example.com": "one or more labels in front",
+    "1.2.3.4": "that address",
+    "[2600:beef::1]:443": "that address; IPv6 stands in brackets",
+    "*": "every name and every public address; `**` means the same",
+    "bücher.example": "that name, compared as its A-label",
+}
+REFUSED = (
+    "10.0.0.0/8", "https://x.com/", "x.com/path", ".x.com", "*x.com", "a.*.com", "a.com b.com", "a.com,b.com", "a..com",
+    "a.com:0", "a.com:*", "010.0.0.1", "0x7f.1", "2600:beef::1", "-a.com", "u@a.com", "\uff41.com",
+)  # fmt: skip
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> str:
+    """Return a Markdown table."""
+    out = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    out += ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join(out)
+
+
+def keys() -> str:
+    """Every key of the file format, and what it does here."""
+    missing = set(POLICY_KEYS) - set(KEYS) - set(LATER_KEYS)
+    assert not missing, f"no text for {missing}"
+    rows = [(f"`{key}`", *KEYS[key]) for key in POLICY_KEYS if key in KEYS]
+    return table(("key", "values", "default", "meaning"), rows)
+
+
+def rules() -> str:
+    """Each form of a rule with hosts that it matches, found by deciding them."""
+    rows = []
+    for text in RULES:
+        policy = join(load_policy(f"network: {{runtime: {{allow: ['{text}']}}}}".encode(), "p", Layer.COMMAND_LINE))
+        hits = [asked for asked in ASKED if decide(policy, parse_authority(asked), Phase.RUNTIME).allowed]
+        misses = [asked for asked in ASKED if asked not in hits]
+        rows.append((f"`{text}`", COVERS[text], _some(hits), _some(misses)))
+    return table(("rule", "covers", "matches", "does not match"), rows)
+
+
+def _some(texts: list[str]) -> str:
+    return ", ".join(f"`{text}`" for text in texts[:3]) or "–"
+
+
+def refused() -> str:
+    """Texts that are no rule, with the error that they get."""
+    rows = []
+    for text in REFUSED:
+        try:
+            parse_rule(text)
+        except RuleError as error:
+            rows.append((f"`{text}`", error.what, error.advice.replace("*", "\\*")))
+        else:
+            raise AssertionError(f"{text!r} is a rule")
+    return table(("text", "what is wrong", "write"), rows)
+
+
+def never() -> str:
+    """The metadata names."""
+    return ", ".join(f"`{name}`" for name in sorted(NEVER_NAMES)) + "."
+
+
+def profiles() -> str:
+    """The profiles."""
+    rows = [
+        (
+            f"`{profile.name}`",
+            ", ".join(f"`@{name}`" for name in profile.presets) or "–",
+            profile.default.value,
+            profile.about,
+        )
+        for profile in PROFILES.values()
+    ]
+    return table(("profile", "presets", "default", "meaning"), rows)
+
+
+def preset_hosts() -> str:
+    """Every host of every preset, with why it is there and where that is documented."""
+    folder = os.path.dirname(presets.__file__)
+    rows = []
+    for name in presets.PRESET_NAMES:
+        path = os.path.join(folder, f"{name}.yaml")
+        if not os.path.exists(path):
+            rows.append((f"`@{name}`", ", ".join(f"`@{member}`" for member in presets.members(name)), "all of these"))
+            continue
+        with open(path, encoding="utf-8") as file:
+            data = yaml.safe_load(file)
+        for at, host in enumerate(data["hosts"]):
+            first = f"`@{name}`" if at == 0 else ""
+            rows.append((first, f"`{host['host']}`", f"{host['why']} ([source]({host['source']}))"))
+    return table(("preset", "hosts", "what for"), rows)
+
+
+def limits() -> str:
+    """The bounds of the gate."""
+    defaults = Limits()
+    rows = [
+        (
+            f"`{name}`",
+            plain_number(getattr(defaults, name)),
+            f"{plain_number(least)} – {plain_number(most)}",
+            LIMITS[name],
+        )
+        for name, (least, most, _) in LIMIT_BOUNDS.items()
+    ]
+    return table(("limit", "default", "may be", "meaning"), rows)
+
+
+def later() -> str:
+    """What is refused in this version."""
+    rows = [(f"`{key}`", what, advice) for key, (what, advice) in LATER_KEYS.items()]
+    rows.append(
+        (
+            "`methods`, `paths` of a rule",
+            f"a rule with them {NEEDS_INSPECTION}",
+            "leave the rule out; the host alone would allow all of it",
+        )
+    )
+    rows.append(("`registries: read`", f"it {NEEDS_INSPECTION}", "write `tunnel`, or leave it out; a publish passes"))
+    return table(("key", "why", "instead"), rows)
+
+
+def commands() -> str:
+    """The help of each command."""
+    group = policy_group()
+    out = []
+    for name, command in group.commands.items():
+        context = click.Context(command, info_name=f"tidegate policy {name}", terminal_width=100)
+        out.append(f"```text\n{command.get_help(context)}\n```")
+    return "\n\n".join(out)
+
+
+def explained() -> str:
+    """Explanations, of the page's first policy."""
+    with open(PAGE, encoding="utf-8") as file:
+        text = re.findall(r"```yaml\n(# policy.yaml\n.*?)```", file.read(), re.DOTALL)[0]
+    policy = join(load_policy(text.encode(), "policy.yaml", Layer.COMMAND_LINE))
+    out = []
+    for target in ("img.cdn.example.com", "cdn.example.com", "telemetry.example.com"):
+        out.append(f"$ tidegate policy explain --policy policy.yaml {target}")
+        out += lines(explain(policy, parse_authority(target, 443), Phase.RUNTIME))
+    return "```text\n" + "\n".join(out) + "\n```"
+
+
+def reasons() -> str:
+    """Every reason with its renderings."""
+    rows = [
+        (
+            f"`{reason.word}`",
+            reason.sentence,
+            reason.status or "–",
+            f"`{reason.proxy_error}`" if reason.proxy_error else "–",
+        )
+        for reason in Reason
+    ]
+    return table(("reason", "sentence", "HTTP status", "Proxy-Status error"), rows)
+
+
+BLOCKS = {
+    "keys": keys,
+    "rules": rules,
+    "refused": refused,
+    "never": never,
+    "profiles": profiles,
+    "presets": preset_hosts,
+    "limits": limits,
+    "later": later,
+    "commands": commands,
+    "explain": explained,
+    "reasons": reasons,
+}
+
+
+def generated(page: str) -> str:
+    """Return the page with every generated part made anew."""
+    named = set(re.findall(r"<!-- generated: (\w+) -->", page))
+    assert named == set(BLOCKS), f"parts and makers differ: {named ^ set(BLOCKS)}"
+    return _BLOCK.sub(lambda match: f"{match[1]}\n{BLOCKS[match[2]]()}\n\n{match[3]}", page)
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or with --check compare it."""
+    with open(PAGE, encoding="utf-8") as file:
+        page = file.read()
+    made = generated(page)
+    if arguments == ["--check"]:
+        if made != page:
+            sys.stderr.write("docs/policy.md is stale: run scripts/docs\n")
+        return int(made != page)
+    if made != page:
+        with open(PAGE, "w", encoding="utf-8") as file:
+            file.write(made)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
