@@ -1,0 +1,279 @@
+"""Joining layers: what stays, what is replaced, what a lock keeps out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.policy.written import say
+from tidegate.model.address_class import Admission
+from tidegate.model.reason import Reason
+from tidegate.model.rule import Layer, Origin
+from tidegate.model.verdict import Phase, Verdict
+from tidegate.policy.layers import PolicyLayer, PresetUse, command_line, join
+from tidegate.policy.rows import rule_row
+from tidegate.policy.rules import RuleError
+
+if TYPE_CHECKING:
+    from tidegate.policy.rows import Row
+
+ALLOW, ASK, DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
+BOTH = frozenset(Phase)
+RUNTIME = frozenset({Phase.RUNTIME})
+
+
+def rows(layer: Layer, allow: str = "", ask: str = "", deny: str = "") -> tuple[Row, ...]:
+    """Return runtime rules of a layer, each text split at spaces."""
+    return tuple(
+        rule_row(text, verdict, Phase.RUNTIME, "policy", f"{layer.name.lower()}: {text}", Origin.WRITTEN, layer)
+        for verdict, texts in ((ALLOW, allow), (ASK, ask), (DENY, deny))
+        for text in texts.split()
+    )
+
+
+def user(allow: str = "", ask: str = "", deny: str = "", **fields: Any) -> PolicyLayer:
+    """Return the user's config."""
+    return PolicyLayer(Layer.USER, "config.yaml", rows(Layer.USER, allow, ask, deny), **fields)
+
+
+def file(
+    allow: str = "", ask: str = "", deny: str = "", layer: Layer = Layer.COMMAND_LINE, **fields: Any
+) -> PolicyLayer:
+    """Return a --policy file (or the folder's): it replaces, and its one entry is in runtime."""
+    fields.setdefault("phases", RUNTIME if allow or ask or deny else None)
+    return PolicyLayer(layer, "p.yaml", rows(layer, allow, ask, deny), replaces=True, **fields)
+
+
+def test_no_policy_at_all_is_balanced() -> None:
+    """With nothing written the profile is balanced: registries pass, everything else is asked (POL-10)."""
+    said = join()
+    assert (said.profile, said.default, said.default_source) == ("balanced", ASK, "profile balanced")
+    assert say(said, "files.pythonhosted.org").name == "package-registries"
+    assert say(said, "files.pythonhosted.org").source == "preset pypi"
+    assert say(said, "a.test").verdict is ASK
+
+
+def test_a_policy_with_hosts_gets_exactly_its_own() -> None:
+    """A policy that names hosts and no profile has no preset, and denies what it does not name (POL-8, POL-10)."""
+    said = join(user("user.test", ask="asked.test"), file("a.test"))
+    assert (said.profile, said.default, said.default_source) == (None, DENY, "p.yaml")
+    assert say(said, "a.test").allowed
+    for target in ("pypi.org", "user.test", "asked.test", "b.test"):
+        assert say(said, target).reason is Reason.NO_RULE
+
+
+def test_a_policy_with_phases_but_no_hosts() -> None:
+    """Naming a phase without any entry closes everything (POL-7, POL-10)."""
+    said = join(PolicyLayer(Layer.COMMAND_LINE, "p.yaml", replaces=True, phases=frozenset()))
+    assert said.closed_phases == BOTH
+    assert say(said, "pypi.org").reason is Reason.PHASE_CLOSED
+
+
+def test_a_policy_with_a_profile_keeps_it() -> None:
+    """A policy may name a profile, and gets its presets and default beside its own rules (POL-10)."""
+    said = join(file("a.test", profile="balanced"))
+    assert say(said, "a.test").allowed
+    assert say(said, "pypi.org").allowed
+    assert say(said, "b.test").verdict is ASK
+
+
+def test_a_policy_of_settings_only_keeps_the_profile() -> None:
+    """A file that names neither hosts nor phases nor a profile changes only what it names."""
+    said = join(user("user.test"), file(own=Admission.NEVER))
+    assert (said.profile, said.own) == ("balanced", Admission.NEVER)
+    assert say(said, "pypi.org").allowed
+    assert not say(said, "user.test").allowed
+
+
+def test_the_users_config_adds_to_the_profile() -> None:
+    """The user's config stands beside the profile in force; a --policy file replaces it (POL-8)."""
+    said = join(user("user.test", phases=RUNTIME))
+    assert say(said, "user.test").allowed
+    assert say(said, "pypi.org").allowed
+    assert said.closed_phases == frozenset()
+
+
+def test_all_denies_stay() -> None:
+    """A deny counts whatever replaces its layer, presets denied included (POL-5, POL-8, B16)."""
+    administrator = PolicyLayer(Layer.ADMINISTRATOR, "/etc", rows(Layer.ADMINISTRATOR, deny="evil.test"))
+    said = join(
+        administrator,
+        user("user.test", deny="bad.test", presets=(PresetUse("npm", DENY), PresetUse("pypi"))),
+        file("**.test", layer=Layer.FOLDER),
+        file("evil.test bad.test a.test registry.npmjs.org pypi.org"),
+    )
+    for target in ("evil.test", "bad.test", "registry.npmjs.org"):
+        assert say(said, target).reason is Reason.DENY_RULE
+    assert say(said, "a.test").allowed
+    assert say(said, "pypi.org").rule_text == "pypi.org"
+
+
+def test_policy_file_replaces_the_folders() -> None:
+    """The file named on the command line replaces what the folder's allows."""
+    said = join(file("folder.test", layer=Layer.FOLDER, deny="d.test"), file("a.test d.test"))
+    assert say(said, "a.test").allowed
+    assert not say(said, "folder.test").allowed
+    assert say(said, "d.test").reason is Reason.DENY_RULE
+
+
+def test_the_command_line_adds() -> None:
+    """--allow, --ask-for and --deny add to what is in force, in both phases (POL-8, POL-10)."""
+    said = join(file("a.test"), command_line(allow=["b.test:443"], ask=["c.test"], deny=["a.test:80"]))
+    assert say(said, "b.test").allowed
+    assert (say(said, "b.test").name, say(said, "b.test").source) == ("command-line", "--allow")
+    assert say(said, "c.test").verdict is ASK
+    assert say(said, "a.test").allowed
+    assert say(said, "a.test:80").reason is Reason.DENY_RULE
+    assert say(said, "pypi.org").verdict is DENY
+    both = join(command_line(allow=["b.test"]))
+    assert say(both, "b.test", Phase.INSTALL).allowed
+    assert say(both, "pypi.org").allowed
+
+
+def test_the_command_line_in_a_closed_phase() -> None:
+    """A closed phase lets through what the command line adds, and nothing else; presets named there too (POL-7)."""
+    said = join(
+        file(presets=(PresetUse("npm"),), phases=RUNTIME, profile="balanced"),
+        command_line(allow=["b.test", "@crates"]),
+    )
+    assert said.closed_phases == {Phase.INSTALL}
+    assert say(said, "b.test", Phase.INSTALL).allowed
+    assert say(said, "static.crates.io", Phase.INSTALL).allowed
+    for target in ("pypi.org", "registry.npmjs.org", "a.test"):
+        assert say(said, target, Phase.INSTALL).reason is Reason.PHASE_CLOSED
+    assert say(said, "registry.npmjs.org").allowed
+
+
+def test_the_last_profile_and_default_count() -> None:
+    """`profile` and `default` are the last layer's that names one; a profile brings its default along (POL-8)."""
+    assert join(user(profile="closed"), command_line(profile="careful")).default is ASK
+    assert join(user(default=DENY, default_source="config.yaml:1:10")).default_source == "config.yaml:1:10"
+    assert join(user(default=ASK), file("a.test", default=DENY)).default is DENY
+    assert join(file("a.test", default=ASK)).default is ASK
+    assert join(user(default=ASK), file("a.test")).default is DENY
+    assert join(file("a.test", profile="balanced", default=DENY)).default is DENY
+    assert join(file("a.test", default=ASK), command_line(profile="closed")).default is DENY
+    assert join(user(default=DENY), command_line(profile="audit")).default is ALLOW
+
+
+def test_among_equal_rules_the_nearest_layer_wins() -> None:
+    """The joined policy keeps which layer a rule is from (POL-5)."""
+    said = join(user("a.test:443"), command_line(allow=["a.test:443"]))
+    assert say(said, "a.test").source == "--allow"
+    assert say(join(command_line(allow=["pypi.org:443"])), "pypi.org").name == "command-line"
+
+
+def test_settings() -> None:
+    """Every other setting is the last layer's that names it; protected ports add up."""
+    said = join(
+        user(tls="strict", private=Admission.NEVER, protected_ports=(1, 2), limits=(("connections", 5),), setup=("a",)),
+        file(
+            private=Admission.EXACT_HOST, upstream_resolve="skip", protected_ports=(3,), limits=(("idle_seconds", 9.0),)
+        ),
+    )
+    assert (said.tls, said.private, said.upstream_resolve) == ("strict", Admission.EXACT_HOST, "skip")
+    assert (said.own, said.setup, said.protected_ports) == (Admission.EXACT_HOST_PORT, ("a",), {1, 2, 3})
+    assert (said.limits.connections, said.limits.idle_seconds, said.limits.header_bytes) == (5, 9.0, 65536)
+
+
+def test_a_lock_takes_only_denies_from_above() -> None:
+    """Above a locked policy only denies and harness hosts count, and what was left out is said (POL-8)."""
+    harness = PolicyLayer(Layer.HARNESS, "claude", rows(Layer.HARNESS, "api.test"))
+    remembered = PolicyLayer(Layer.REMEMBERED, "remembered", rows(Layer.REMEMBERED, "r.test"))
+    said = join(
+        file("a.test b.test", locked=True, private=Admission.NEVER),
+        command_line(allow=["c.test", "@npm"], deny=["b.test"], profile="audit"),
+        remembered,
+        harness,
+    )
+    assert said.locked
+    assert (said.profile, said.default, said.private) == (None, DENY, Admission.NEVER)
+    assert say(said, "a.test").allowed
+    assert say(said, "api.test").allowed
+    assert say(said, "b.test").reason is Reason.DENY_RULE
+    for target in ("c.test", "r.test", "registry.npmjs.org"):
+        assert say(said, target).reason is Reason.NO_RULE
+        assert say(said, target).fix == ""
+    assert said.notes == (
+        "p.yaml is locked: of command line only what it denies counts",
+        "p.yaml is locked: of remembered only what it denies counts",
+    )
+
+
+def test_a_locked_layer_below_cannot_be_replaced() -> None:
+    """A file above a locked one replaces nothing; a deny alone needs no note."""
+    said = join(file("a.test", layer=Layer.FOLDER, locked=True), file("b.test", protected_ports=(9,)))
+    assert say(said, "a.test").allowed
+    assert not say(said, "b.test").allowed
+    assert said.protected_ports == {9}
+    assert join(file("a.test", locked=True), command_line(deny=["b.test"])).notes == ()
+
+
+def test_presets_named_in_lists() -> None:
+    """A list may name a preset or the group, in its own phase and with its own verdict (POL-11)."""
+    said = join(
+        file(
+            "a.test",
+            presets=(
+                PresetUse("pypi", ALLOW, Phase.RUNTIME),
+                PresetUse("package-registries", ASK, Phase.INSTALL),
+                PresetUse("npm", DENY, Phase.RUNTIME),
+            ),
+            phases=BOTH,
+        )
+    )
+    assert say(said, "pypi.org").allowed
+    assert say(said, "pypi.org", Phase.INSTALL).verdict is ASK
+    assert say(said, "crates.io").reason is Reason.NO_RULE
+    assert say(said, "registry.npmjs.org").reason is Reason.DENY_RULE
+    assert say(said, "pypi.org:80").reason is Reason.PORT_NOT_ALLOWED
+
+
+def test_a_mirror_stands_in_for_a_preset() -> None:
+    """A company mirror replaces a preset's hosts, as written rules, for every layer that names the preset (POL-11)."""
+    said = join(user(mirrors=(("pypi", (("pypi.corp.test:8443", "config.yaml:4:7"),)),)))
+    decision = say(said, "pypi.corp.test:8443")
+    assert (decision.name, decision.source) == ("package-registries", "config.yaml:4:7")
+    assert decision.rule is not None
+    assert decision.rule.origin is Origin.WRITTEN
+    assert not say(said, "pypi.org").allowed
+    assert say(said, "crates.io").allowed
+
+
+def test_what_the_command_line_refuses() -> None:
+    """A bad text names its option and what to write instead; so do unknown presets and profiles (POL-2)."""
+    for options, what, advice in (
+        ({"allow": ["10.0.0.0/8"]}, "--allow 10.0.0.0/8: ranges", "each address"),
+        ({"deny": ["a.test", ".b.test"]}, "--deny .b.test: it begins with a dot", "**.b.test"),
+        ({"ask": ["@nothing"]}, "--ask-for @nothing: there is no preset 'nothing'", "package-registries"),
+        ({"profile": "open"}, "--profile open: there is no such profile", "balanced, careful, closed, audit"),
+    ):
+        with pytest.raises(RuleError) as caught:
+            command_line(**options)  # type: ignore[arg-type]
+        assert caught.value.what.startswith(what)
+        assert advice in caught.value.advice
+
+
+def test_unknown_names_in_layers() -> None:
+    """A layer that was not checked when it was read is refused here."""
+    for layer in (user(profile="nothing"), user(presets=(PresetUse("nothing"),))):
+        with pytest.raises(RuleError):
+            join(layer)
+
+
+TEXTS = st.sampled_from(["a.test", "*.test", "**.test", "*", "a.test:80"])
+SOME = st.lists(TEXTS, max_size=3).map(" ".join)
+
+
+@given(SOME, SOME, SOME, st.lists(TEXTS, max_size=2), st.sampled_from([None, "balanced", "closed", "audit"]))
+def test_a_deny_is_never_lifted(allow: str, ask: str, deny: str, more: list[str], profile: str | None) -> None:
+    """No layer, option or profile lets through what any layer denies (POL-5, POL-8)."""
+    below = user(deny=deny)
+    said = join(below, file(allow, ask), command_line(allow=more, profile=profile))
+    alone = join(below)
+    for target in ("a.test:80", "b.test:443", "x.y.test:80", "other:80"):
+        if say(alone, target).reason is Reason.DENY_RULE:
+            assert say(said, target).reason is Reason.DENY_RULE
