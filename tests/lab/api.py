@@ -209,6 +209,9 @@ class Lab:
             file.write(authority)
         self.dns = Dns(self._control)
         self._metadata: Origin | None = None
+        self._folder = folder
+        self._etc: dict[str, str] = {}
+        self._own: list[str] = []
 
     def origin(
         self,
@@ -303,9 +306,32 @@ class Lab:
         """
         return as_user(argv, home)
 
+    def etc(self, name: str, text: str) -> None:
+        """Replace /etc/resolv.conf, /etc/hosts or /etc/nsswitch.conf of this test's machine until the test ends.
+
+        resolv.conf needs `nameserver 10.77.0.1` to reach the lab's server.
+        """
+        path = os.path.join(self._folder, name)
+        with open(path, encoding="ascii") as file:
+            self._etc.setdefault(name, file.read())
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+
+    def own_address(self, address: str) -> None:
+        """Give the machine one more address of its own (on `lo`) until the test ends."""
+        self._own.append(address)
+        namespaces.set_own_address(address, len(self._own), present=True)
+
     def clear(self) -> None:
-        """End every origin and forget names and questions."""
+        """End every origin, forget names and questions, and put the machine back as it was."""
         self._metadata = None
+        while self._own:
+            number = len(self._own)
+            namespaces.set_own_address(self._own.pop(), number, present=False)
+        for name, text in self._etc.items():
+            with open(os.path.join(self._folder, name), "w", encoding="ascii") as file:
+                file.write(text)
+        self._etc.clear()
         self._control("clear")
 
     def stop(self) -> None:

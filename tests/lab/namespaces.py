@@ -113,6 +113,29 @@ def drop_ambient() -> None:
     _libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 
 
+def set_own_address(address: str, number: int, *, present: bool) -> None:
+    """Give `lo` one more address, or take it away, by ioctl (netdevice(7)): `ip` would need capabilities through exec.
+
+    An IPv4 address is an alias `lo:NUMBER`, which goes when it is brought down.
+    """
+    set_address, set_flags, delete_address6 = 0x8916, 0x8914, 0x8936  # SIOCSIFADDR, SIOCSIFFLAGS, SIOCDIFADDR
+    if ":" in address:
+        packed = socket.inet_pton(socket.AF_INET6, address)
+        request = struct.pack("=16sIi", packed, 128, socket.if_nametoindex("lo"))
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+            fcntl.ioctl(probe, set_address if present else delete_address6, request)
+        return
+    name = f"lo:{number}".encode()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        if present:
+            packed = socket.inet_aton(address)
+            fcntl.ioctl(probe, set_address, struct.pack("=16sHH4s8x", name, socket.AF_INET, 0, packed))
+            netmask = struct.pack("=16sHH4s8x", name, socket.AF_INET, 0, b"\xff\xff\xff\xff")
+            fcntl.ioctl(probe, 0x891C, netmask)  # SIOCSIFNETMASK
+        else:
+            fcntl.ioctl(probe, set_flags, struct.pack("=16sH14x", name, 0))
+
+
 def loopback_up() -> None:
     """Bring up `lo` of the current network namespace (SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP; netdevice(7))."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

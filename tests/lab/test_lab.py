@@ -151,3 +151,25 @@ def test_an_ordinary_user_runs_python_from_the_environment(lab: Lab) -> None:
     uid, capabilities = done.stdout.split(maxsplit=1)
     assert int(uid) == (12345 if os.geteuid() == 0 else os.geteuid())
     assert int(capabilities.split()[1], 16) == 0
+
+
+def test_the_machine_can_change_and_is_put_back(lab: Lab) -> None:
+    """More addresses of its own, a search list and more lines in /etc/hosts last until the test ends."""
+    addresses = ["1.2.3.66", "2600:beef::66"] if lab.ipv6 else ["1.2.3.66"]
+    for address in addresses:
+        lab.origin("banner", address, 99, text="theirs")
+        assert lab.raw((address, 99), b"", until=b"theirs") == b"theirs"
+        lab.own_address(address)
+        with pytest.raises(ConnectionRefusedError):
+            lab.raw((address, 99), b"")
+    lab.dns.set("a.corp.test", A=["1.2.3.4"])
+    lab.etc("resolv.conf", "nameserver 10.77.0.1\nsearch corp.test\n")
+    lab.etc("hosts", "1.2.3.7 b.test\n")
+    assert socket.gethostbyname("a") == "1.2.3.4"
+    assert socket.gethostbyname("b.test") == "1.2.3.7"
+    lab.clear()
+    with pytest.raises(socket.gaierror):
+        socket.gethostbyname("a")
+    assert socket.gethostbyname("in-hosts.test") == "1.2.3.200"
+    lab.origin("banner", addresses[0], 99, text="theirs")
+    assert lab.raw((addresses[0], 99), b"", until=b"theirs") == b"theirs"
