@@ -1,0 +1,66 @@
+"""The product as a person runs it: `./tidegate` in a folder and a home of its own, as root or as an ordinary user."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.lab.api import as_user
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+LAUNCHER = str(REPOSITORY / "tidegate")
+
+
+class Product:
+    """Runs `./tidegate run` in `folder` with `home` as HOME; as uid 12345 where `user` is true and we are root."""
+
+    def __init__(self, root: Path, *, user: bool) -> None:
+        self.user = user and os.geteuid() == 0
+        self.home = root / "home"
+        self.folder = self.home / "project"
+        self.folder.mkdir(parents=True)
+        # as_user hands over the home folder itself; what is in it is made before it runs.
+        for path in (self.home, self.folder):
+            if self.user:
+                os.chown(path, 12345, 12345)
+        self.environment = {
+            "HOME": str(self.home),
+            "PATH": os.environ["PATH"],
+            "LANG": "C.UTF-8",
+        }
+
+    def argv(self, *words: str) -> list[str]:
+        """Return the command line of `./tidegate WORDS` as this product's user."""
+        argv = [LAUNCHER, *words]
+        return as_user(argv, str(self.home)) if self.user else argv
+
+    def start(self, *words: str, **options: Any) -> subprocess.Popen[str]:
+        """Start `./tidegate run WORDS` and return it."""
+        defaults: dict[str, Any] = {
+            "cwd": self.folder,
+            "env": self.environment,
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "text": True,
+        }
+        return subprocess.Popen(self.argv("run", *words), **(defaults | options))
+
+    def run(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run `./tidegate run WORDS` to its end."""
+        timeout = options.pop("timeout", 60)
+        process = self.start(*words, **options)
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except BaseException:
+            process.kill()
+            process.communicate()
+            raise
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    @property
+    def state(self) -> Path:
+        """Return the folder of tidegate's records."""
+        return self.home / ".local" / "state" / "tidegate"

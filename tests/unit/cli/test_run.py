@@ -1,0 +1,324 @@
+"""tidegate.cli.run: the product, started as a person starts it, in the lab."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.lab.api import Lab
+from tests.product import Product
+
+GET = "import sys,urllib.request as u; print(u.urlopen(sys.argv[1]).status)"
+
+
+@pytest.fixture(params=["root", "user"] if os.geteuid() == 0 else ["user"])
+def product(request: pytest.FixtureRequest, tmp_path: Path, lab: Lab) -> Product:
+    """The product on a machine of the lab, as root and as an ordinary user."""
+    assert lab
+    return Product(tmp_path, user=request.param == "user")
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+def _tree(pid: int) -> list[int]:
+    found = [pid]
+    for child in _children(pid):
+        found += _tree(child)
+    return found
+
+
+def _gone(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return state in "ZX"
+
+
+def _wait(condition: object, what: str, seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        (["true"], 0),
+        (["false"], 1),
+        (["sh", "-c", "exit 77"], 77),
+        (["sh", "-c", "kill -TERM $$"], 143),
+        (["sh", "-c", "kill -KILL $$"], 137),
+        (["no-such-command-here"], 127),
+        (["./no/such/file"], 127),
+        (["/etc/passwd"], 126),
+        (["/etc"], 126),
+    ],
+)
+def test_exit_codes_pass_through(product: Product, command: list[str], status: int) -> None:
+    """HLD-9, HLD-16: the command's own code, 126, 127 and 128+n; what could not be executed is one line."""
+    done = product.run("--", *command)
+    assert done.returncode == status
+    lines = done.stderr.splitlines()
+    assert len(lines) == (1 if status in (126, 127) else 0), done.stderr
+
+
+def test_streams_are_the_commands(product: Product) -> None:
+    """HLD-9: standard input and output are the command's and nothing of ours is in them."""
+    done = product.run("sh", "-c", "cat; echo err >&2", stdin=subprocess.PIPE)
+    assert (done.stdout, done.stderr) == ("", "err\n")
+    with product.start("cat", stdin=subprocess.PIPE) as process:
+        out, err = process.communicate("through\n", timeout=30)
+    assert (out, err) == ("through\n", "")
+
+
+def test_an_allowed_host_passes_and_everything_else_is_refused(product: Product, lab: Lab) -> None:
+    """POL-10, JRN-1, GAT-1: the rule opens one host; the other is refused with what would let it through."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    lab.dns.set("b.test", A=["1.2.3.5"])
+    lab.origin("http", "1.2.3.4", 80)
+    other = lab.origin("http", "1.2.3.5", 80)
+    done = product.run("--allow", "a.test:80", "--", sys.executable, "-c", GET, "http://a.test/")
+    assert (done.returncode, done.stdout) == (0, "200\n"), done.stderr
+    assert done.stderr == "net: a.test:80 · forwarded (command-line)\n"
+    done = product.run("--allow", "a.test:80", "--", sys.executable, "-c", GET, "http://b.test/")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-2:] == [
+        "net: b.test:80 · refused, would wait for approval; the command line asks no one (no-rule)",
+        "net: to let it through: --allow b.test:80",
+    ]
+    assert other.connections == 0
+    assert lab.dns.count("b.test", "A") == 0
+
+
+def test_a_private_address_names_the_line_that_lets_it_through(product: Product, lab: Lab) -> None:
+    """ADR-2: a preset's host with a private address is refused with exactly the option that then works."""
+    lab.dns.set("pypi.org", A=["10.9.8.7"])
+    lab.origin("http", "10.9.8.7", 443, tls="pypi.org")
+    probe = [sys.executable, "-c", "import urllib.request as u; u.urlopen('https://pypi.org/')"]
+    done = product.run("--", *probe)
+    assert "net: to let it through: --allow pypi.org:443" in done.stderr.splitlines()
+    done = product.run("--allow", "pypi.org:443", "--", *probe)
+    assert "net: pypi.org:443 · tunneled (command-line)" in done.stderr.splitlines()
+
+
+def test_a_direct_connection_fails_at_once_and_reaches_nothing(product: Product, lab: Lab) -> None:
+    """HLD-1, B71, B77: without the proxy variables there is no network: an error at once, and not one byte outside."""
+    origin = lab.origin("http", "1.2.3.4", 80)
+    canary = lab.canary("127.0.0.1")
+    code = (
+        "import errno, socket, sys, time\n"
+        "began = time.monotonic()\n"
+        "here = ('127.0.0.1', int(sys.argv[1]))\n"
+        "for target in (('1.2.3.4', 80), ('10.77.0.2', 22), here, ('169.254.169.254', 80)):\n"
+        "    try:\n"
+        "        socket.create_connection(target, 5)\n"
+        "        print(target, 'CONNECTED')\n"
+        "    except OSError as error:\n"
+        "        print(errno.errorcode[error.errno])\n"
+        "print(time.monotonic() - began < 1)\n"
+    )
+    done = product.run("--", "env", "-i", sys.executable, "-c", code, str(canary.port))
+    assert done.stdout.split() == ["ENETUNREACH", "ENETUNREACH", "ECONNREFUSED", "ENETUNREACH", "True"], done.stderr
+    assert origin.connections == canary.connections == 0
+
+
+def test_names_fail_fast_without_a_resolver(product: Product) -> None:
+    """B88: a program that resolves before it asks the proxy is told at once, not after its resolver's patience."""
+    code = (
+        "import socket, time\n"
+        "began = time.monotonic()\n"
+        "try:\n    socket.getaddrinfo('a.test', 80)\n"
+        "except socket.gaierror as error:\n    print('failed', time.monotonic() - began < 2)\n"
+    )
+    assert product.run("--", sys.executable, "-c", code).stdout == "failed True\n"
+
+
+def test_fail_on_refusal_makes_the_status_say_it(product: Product) -> None:
+    """HLD-16: 77 only when the command itself ended with 0 and something was refused."""
+    ask = "curl -s -o /dev/null http://c.test/; exit $0"
+    assert product.run("--fail-on-refusal", "--", "sh", "-c", ask, "0").returncode == 77
+    assert product.run("--fail-on-refusal", "--", "sh", "-c", ask, "3").returncode == 3
+    assert product.run("--fail-on-refusal", "--", "true").returncode == 0
+    assert product.run("--", "sh", "-c", ask, "0").returncode == 0
+
+
+def test_quiet_says_nothing_and_the_record_is_still_kept(product: Product) -> None:
+    """JRN-1: --quiet silences the lines, never the journal."""
+    done = product.run("--quiet", "--", "sh", "-c", "curl -s -o /dev/null http://c.test/; true")
+    assert done.stderr == ""
+    (task,) = (product.state / "tasks").iterdir()
+    (line,) = (task / "network.jsonl").read_text().splitlines()
+    assert json.loads(line)["host"] == "c.test"
+
+
+def test_report_status_and_log_are_where_they_were_asked_for(product: Product) -> None:
+    """JRN-1, HLD-7: for machines: what was reached, whose exit status it is, and the journal itself."""
+    done = product.run(
+        "--report", "r.json", "--status-file", "s.json", "--log", "n.jsonl", "--", "sh", "-c",
+        "curl -s -o /dev/null http://c.test/; kill -TERM $$",
+    )  # fmt: skip
+    assert done.returncode == 143
+    report = json.loads((product.folder / "r.json").read_text())
+    assert [(one["host"], one["how"]) for one in report["connections"]] == [("c.test", "refused")]
+    status = json.loads((product.folder / "s.json").read_text())
+    assert (status["source"], status["exit"], status["signal"]) == ("command", 143, 15)
+    assert json.loads((product.folder / "n.jsonl").read_text())["host"] == "c.test"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "says"),
+    [
+        (["--policy", "absent.yaml", "true"], 2, "absent.yaml"),
+        (["--policy", ".", "true"], 2, "is a folder"),
+        (["--policy", "bad.yaml", "true"], 2, "bad.yaml:1:10: "),
+        (["--policy", "binary.yaml", "true"], 2, "binary.yaml:1:1: "),
+        (["--allow", "https://a.test/", "true"], 2, "--allow"),
+        (["--bogus", "true"], 2, "--bogus"),
+        (["--log", "no/such/log", "true"], 78, "--log"),
+        (["--report", "no/such/report", "true"], 78, "--report"),
+        (["--share", "absent", "true"], 2, "--share"),
+    ],
+)
+def test_bad_input_is_one_line_and_runs_nothing(product: Product, words: list[str], status: int, says: str) -> None:
+    """Bad input anywhere: one clear line (what, where, what to write instead), the status of its kind, no traceback."""
+    (product.folder / "bad.yaml").write_text("default: perhaps\n")
+    (product.folder / "binary.yaml").write_bytes(bytes(range(256)))
+    done = product.run(*words[:-1], "--", "touch", "ran")
+    assert done.returncode == status, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("tidegate: ")
+    assert says in done.stderr
+    assert not (product.folder / "ran").exists()
+
+
+def test_tidegates_own_status_is_told_from_the_commands(product: Product) -> None:
+    """HLD-7: --status-file says whose 78 it was."""
+    (product.folder / "tidegate.yaml").write_text("network: {runtime: {allow: [a.test]}}\n")
+    done = product.run("--status-file", "s.json", "--", "true")
+    assert done.returncode == 78
+    assert "--trust-folder" in done.stderr
+    status = json.loads((product.folder / "s.json").read_text())
+    assert (status["source"], status["exit"]) == ("tidegate", 78)
+    assert product.run("--trust-folder", "--status-file", "s.json", "--", "sh", "-c", "exit 78").returncode == 78
+    assert json.loads((product.folder / "s.json").read_text())["source"] == "command"
+
+
+def test_what_confines_the_task_is_out_of_its_reach(product: Product) -> None:
+    """HLD-15, POL-8: inside, the records are not visible, and policy, log and tidegate itself cannot be changed."""
+    (product.folder / "p.yaml").write_text("network: {runtime: {deny: [a.test]}}\n")
+    if product.user:
+        os.chown(product.folder / "p.yaml", 12345, 12345)
+    tries = [
+        "echo x >> p.yaml", "mv p.yaml q.yaml", "rm -f p.yaml", "echo x >> n.jsonl", "rm -f n.jsonl",
+        f"echo x >> {sys.prefix}/pyvenv.cfg", "mv $HOME/.local $HOME/old", "mkdir -p $HOME/.config/tidegate/x",
+        "ls $HOME/.local/state/tidegate/tasks",
+    ]  # fmt: skip
+    script = "\n".join(f"if ({one}) >/dev/null 2>&1; then echo 'DID: {one}'; fi" for one in tries)
+    done = product.run("--policy", "p.yaml", "--log", "n.jsonl", "--", "sh", "-c", f"{script}\ntouch made")
+    assert done.stdout == "", done.stdout
+    assert (product.folder / "made").exists()
+    assert (product.folder / "p.yaml").read_text().startswith("network")
+
+
+def test_the_gates_death_ends_the_task_with_70(product: Product) -> None:
+    """HLD-7, B95: kill -9 of the gate: the route is gone at once, run says so, exits 70 and leaves nothing behind."""
+    process = product.start("--status-file", "s.json", "--", "sh", "-c", "echo up; sleep 100")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    front = _front(process.pid)
+    tree = _tree(front)
+    gate = next(pid for pid in _children(front) if os.getsid(pid) == pid and _is_gate(pid))
+    began = time.monotonic()
+    os.kill(gate, signal.SIGKILL)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 70
+    assert time.monotonic() - began < 10
+    assert "gate" in err
+    assert json.loads((product.folder / "s.json").read_text())["source"] == "tidegate"
+    _wait(lambda: all(_gone(pid) for pid in tree), "something was left behind")
+
+
+def test_the_fronts_death_ends_everything(product: Product) -> None:
+    """HLD-8, B98: kill -9 of the front: gate, init, the command and what it left in the background all end."""
+    process = product.start("--", "sh", "-c", "setsid sleep 100 & (sleep 100 &) ; echo up; sleep 100")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    front = _front(process.pid)
+    tree = _tree(front)
+    assert len(tree) >= 4
+    os.kill(front, signal.SIGKILL)
+    _wait(lambda: all(_gone(pid) for pid in tree), "something outlived the front")
+    process.stdout.close()
+    assert process.stderr is not None
+    process.stderr.close()
+    process.wait(timeout=30)
+
+
+def test_background_processes_end_with_the_command(product: Product) -> None:
+    """HLD-9, B98: the command's code is returned at once and nothing it left behind survives."""
+    marker = str(product.folder / "alive")
+    done = product.run("--", "sh", "-c", f"setsid sh -c 'sleep 1; touch {marker}' & exit 3")
+    assert done.returncode == 3
+    time.sleep(1.3)
+    assert not os.path.exists(marker)
+
+
+def test_a_read_only_home_says_where_to_put_the_record(product: Product) -> None:
+    """Bad input: a home that cannot be written: 78 and the variable that helps; with it, the run goes on."""
+    blocker = product.home / ".local"
+    blocker.write_text("")
+    done = product.run("--", "true")
+    assert done.returncode == 78
+    assert "XDG_STATE_HOME" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_holds_without_a_gate(product: Product, lab: Lab) -> None:
+    """HLD-5: offline reaches nothing at all, its own localhost included; open says so each time and reaches all."""
+    origin = lab.origin("http", "1.2.3.4", 80)
+    code = (
+        "import socket, sys\n"
+        "try:\n    socket.create_connection(('1.2.3.4', 80), 5)\n    print('connected')\n"
+        "except OSError as error:\n    print(type(error).__name__, error.errno)\n"
+    )
+    done = product.run("--no-network", "--", sys.executable, "-c", code)
+    assert done.stdout == "OSError 97\n", done.stderr  # EAFNOSUPPORT: no INET socket can be made
+    assert origin.connections == 0
+    done = product.run("--open-network", "--", sys.executable, "-c", code)
+    assert done.stdout == "connected\n"
+    assert "--open-network" in done.stderr
+
+
+def _is_gate(pid: int) -> bool:
+    # The gate is in the front's PID namespace; init is PID 1 of one of its own.
+    def depth(of: int | str) -> int:
+        status = Path(f"/proc/{of}/status").read_text().splitlines()
+        return len(next(line for line in status if line.startswith("NSpid:")).split())
+
+    return depth(pid) == depth("self")
+
+
+def _front(pid: int) -> int:
+    """The front itself: what was started, or the child of what became the user."""
+    while True:
+        children = _children(pid)
+        if len(children) >= 2:
+            return pid
+        if not children:
+            time.sleep(0.01)
+            continue
+        pid = children[0]
