@@ -22,9 +22,11 @@ from tidegate.wire.http1 import parse_response_head, response_head_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tidegate.gate.forward import Exchange, Origin
+    from tidegate.gate.forward import Exchange
+    from tidegate.gate.origin import Origin
+    from tidegate.gate.request import Request
     from tidegate.wire.body import Body
-    from tidegate.wire.http1 import RequestHead, ResponseHead
+    from tidegate.wire.http1 import ResponseHead
 
 SIZE = 1 << 16
 ROUNDS = 16  # reads in one turn before others get theirs
@@ -46,14 +48,14 @@ class Answering:
         "_proxied",
         "_request",
         "_seen",
-        "_websocket",
+        "_version",
         "begun",
     )
 
-    def __init__(self, exchange: Exchange, request: RequestHead, *, websocket: bool, proxied: bool) -> None:
+    def __init__(self, exchange: Exchange, request: Request, *, proxied: bool) -> None:
         self._exchange = exchange
         self._request = request
-        self._websocket = websocket
+        self._version = request.head.version
         self._proxied = proxied
         self._buffer = b""
         self._seen = 0
@@ -138,14 +140,14 @@ class Answering:
             if head.status == 101:
                 self._switch(head, buffer)
                 return
-            if self._request.version == (1, 1):
+            if self._version == (1, 1):
                 self._send(response_head_bytes(head, close=False))
         self._buffer = b""
         self._final(head, buffer)
 
     def _switch(self, head: ResponseHead, rest: bytes) -> None:
         exchange = self._exchange
-        if not (self._websocket and accepts_websocket(self._request, head)):
+        if not (self._request.websocket and accepts_websocket(self._request.head, head)):
             exchange.fail(Reason.UPSTREAM_RESPONSE)
             return
         if exchange.entry is not None:
@@ -160,11 +162,11 @@ class Answering:
             return
         framing = response_framing(head, request.method)
         until_close = framing.kind is Kind.CLOSE
-        decode = framing.kind is Kind.CHUNKED and request.version == (1, 0)
+        decode = framing.kind is Kind.CHUNKED and self._version == (1, 0)
         uploading = exchange.body is not None
         self._keep_origin = not until_close and not uploading and keeps_alive(head)
         self._close = until_close or decode or uploading or not exchange.keep
-        out = response_head_bytes(head, close=self._close, client_version=request.version, decode=decode)
+        out = response_head_bytes(head, close=self._close, client_version=self._version, decode=decode)
         if exchange.entry is not None:
             exchange.entry.status = head.status
         self.begun = True

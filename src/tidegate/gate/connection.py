@@ -12,11 +12,12 @@ Rules of the file:
 
 from __future__ import annotations
 
-from _socket import MSG_PEEK, SHUT_WR, socket
+from _socket import MSG_PEEK, socket
 
 from tidegate.gate.dial import begin, reason_of
 from tidegate.gate.judge import Judge
-from tidegate.gate.reactor import ENDED, HUP, IN
+from tidegate.gate.linger import render
+from tidegate.gate.reactor import ENDED, IN
 from tidegate.gate.record import Entry
 from tidegate.gate.states import TRANSITIONS, Stage
 from tidegate.gate.tunnel import Tunnel
@@ -27,7 +28,7 @@ from tidegate.model.verdict import How, Verdict
 from tidegate.wire.authority import connect_target
 from tidegate.wire.errors import WireError
 from tidegate.wire.http1 import CONNECT_ESTABLISHED, head_end, parse_request_head
-from tidegate.wire.refusal import refusal_response, refuse_decision, refuse_error
+from tidegate.wire.refusal import refusal_response, refuse_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,15 +40,7 @@ if TYPE_CHECKING:
     from tidegate.wire.http1 import RequestHead
 
 READ = 1 << 14
-LINGER_SECONDS = 1.0  # for the client to read its refusal
-LINGER_BYTES = 1 << 18  # of what it still sends meanwhile
 _SOCKS_METHOD = "SOCKS5"  # what the journal has in the place of an HTTP method
-
-
-def refusal_line(decision: Decision, reason: Reason, tried: tuple[str, ...] = ()) -> str:
-    """Return the one line for a destination that was allowed and not reached, or asked for and not answered."""
-    line = decision.replace(reason=reason).sentence()
-    return f"{line} (tried {', '.join(tried)})" if tried else line
 
 
 class Client:
@@ -367,69 +360,3 @@ class Client:
         self.gate.reactor.table.pop(self.fd, None)
         self.sock.close()
         self.listener.left()
-
-
-def render(decision: Decision, reason: Reason, tried: tuple[str, ...], *, body: bool = True) -> bytes:
-    """Return the HTTP answer of a refusal or a failure."""
-    if decision.reason is reason and not tried:
-        return refuse_decision(decision, body=body)
-    fix = decision.fix if decision.verdict is not Verdict.ALLOW else ""
-    return refusal_response(reason, refusal_line(decision, reason, tried), fix=fix, body=body)
-
-
-class Linger:
-    """A client that has its last answer: what it still sends is thrown away until it closes, for a moment (B37)."""
-
-    __slots__ = ("_deadline", "_fd", "_gate", "_left", "_listener", "_sock")
-
-    def __init__(self, gate: Gate, listener: Listener, sock: socket, *, watched: bool) -> None:
-        self._gate = gate
-        self._listener = listener
-        self._sock = sock
-        self._fd = sock.fileno()
-        self._left = LINGER_BYTES
-        self._deadline: Timer | None = None
-        try:
-            sock.shutdown(SHUT_WR)
-        except OSError:
-            self.close()
-            return
-        self._deadline = gate.reactor.after(LINGER_SECONDS, self.close, self)
-        if watched:
-            gate.reactor.table[self._fd] = self
-            gate.reactor.again(self, self._fd, HUP)
-        else:
-            gate.reactor.watch(self._fd, self)
-
-    def ready(self, _fd: int, _mask: int) -> None:
-        """Read and forget."""
-        while self._left > 0:
-            try:
-                data = self._sock.recv(READ)
-            except BlockingIOError:
-                return
-            except OSError:
-                break
-            if not data:
-                break
-            self._left -= len(data)
-        self.close()
-
-    def cut(self, _reason: Reason) -> None:
-        """The gate is ending."""
-        self.close()
-
-    def broken(self, _error: Exception) -> None:
-        """A bug."""
-        self.close()
-
-    def close(self) -> None:
-        """Close it, whatever it still wants to say."""
-        if self._fd < 0:
-            return
-        self._gate.reactor.table.pop(self._fd, None)
-        self._fd = -1
-        if self._deadline is not None:
-            self._deadline.cancel()
-        self._sock.close()
-        self._listener.left()

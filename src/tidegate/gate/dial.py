@@ -16,7 +16,16 @@ from __future__ import annotations
 import _socket
 from _socket import AF_INET, AF_INET6, IPPROTO_TCP, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_STREAM, TCP_NODELAY
 from errno import (
-    EALREADY, ECONNREFUSED, EINPROGRESS, EISCONN, EMFILE, ENFILE, ENOBUFS, ENOMEM, ETIMEDOUT, EWOULDBLOCK,
+    EALREADY,
+    ECONNREFUSED,
+    EINPROGRESS,
+    EISCONN,
+    EMFILE,
+    ENFILE,
+    ENOBUFS,
+    ENOMEM,
+    ETIMEDOUT,
+    EWOULDBLOCK,
 )  # fmt: skip
 
 from tidegate.addresses.admission import address_text

@@ -15,7 +15,7 @@ from __future__ import annotations
 from signal import SIG_IGN, SIGPIPE, getsignal, signal
 from time import monotonic
 
-from tidegate.gate.connection import Linger
+from tidegate.gate.linger import Linger
 from tidegate.gate.listener import Listener, keep_alive
 from tidegate.gate.pipes import PipePool
 from tidegate.gate.reactor import Reactor

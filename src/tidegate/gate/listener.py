@@ -13,7 +13,14 @@ from __future__ import annotations
 
 import _socket
 from _socket import (
-    IPPROTO_TCP, SO_KEEPALIVE, SOCK_STREAM, SOL_SOCKET, TCP_DEFER_ACCEPT, TCP_KEEPCNT, TCP_KEEPIDLE, TCP_KEEPINTVL,
+    IPPROTO_TCP,
+    SO_KEEPALIVE,
+    SOCK_STREAM,
+    SOL_SOCKET,
+    TCP_DEFER_ACCEPT,
+    TCP_KEEPCNT,
+    TCP_KEEPIDLE,
+    TCP_KEEPINTVL,
     TCP_NODELAY,
 )  # fmt: skip
 from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM

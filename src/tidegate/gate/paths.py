@@ -1,4 +1,4 @@
-"""Rules with methods and paths, on plain requests (INS-6). Inside TLS they need inspection, so there a tunnel is refused.
+"""Rules with methods and paths, on plain requests (INS-6). Inside TLS they need inspection; tunnels are refused.
 
 Rules of the file: a path that two servers could read differently (dot segments, encoded slashes or dots, empty
 segments, backslashes) matches no pattern that has one. `*` is one segment or part of it, `**` any number of them.

@@ -130,8 +130,7 @@ class Reactor:
         due = self.now + seconds
         timer = Timer(due, callback, owner, queue)
         queue[timer] = None
-        if due < self._due:
-            self._due = due
+        self._due = min(self._due, due)
         return timer
 
     @property
@@ -193,7 +192,7 @@ class Reactor:
         try:
             os.eventfd_read(self._wake)
         except BlockingIOError:
-            pass
+            return
         for _ in range(len(self._posted)):
             self._call(self._posted.popleft(), None)
 

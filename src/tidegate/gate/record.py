@@ -24,7 +24,8 @@ class Entry:
     """One line of the journal in the making. Set `decision` as soon as there is one; it carries rule and address."""
 
     __slots__ = (
-        "address", "at", "began", "decision", "detail", "down", "gate", "host", "method", "port", "status", "task", "up",
+        "address", "at", "began", "decision", "detail", "down", "gate", "host", "method", "port", "status", "task",
+        "up",
     )  # fmt: skip
 
     def __init__(self, gate: Gate, task: GateTask, decision: Decision | None, method: str) -> None:
@@ -60,7 +61,7 @@ class Entry:
             event = Event(
                 self.at, self.task.id, decision.phase, decision.verdict, "" if rule is None else rule.text,
                 decision.name, decision.source, destination.host.text, destination.port, reason, how,
-                self.address or decision.address, self.status, self.up, self.down, duration, self.method, 1, self.detail,
-                decision.fix if how is How.REFUSED else "",
+                self.address or decision.address, self.status, self.up, self.down, duration, self.method, 1,
+                self.detail, decision.fix if how is How.REFUSED else "",
             )  # fmt: skip
         gate.record(event)

@@ -21,9 +21,9 @@ from __future__ import annotations
 import _socket
 import _thread
 import os
-from collections import deque
 from _queue import Empty, SimpleQueue
 from _socket import AF_INET, AF_INET6, SOCK_STREAM, inet_pton
+from collections import deque
 from time import monotonic
 
 from tidegate.gate.hosts import hosts_addresses
@@ -122,7 +122,7 @@ class Resolver:
             lookup = self._names[name] = _Lookup(name, who)
             self._queue.append(lookup)
         waiters = lookup.waiters
-        timer = self._reactor.after(seconds, lambda: expire())
+        timer = self._reactor.after(seconds, lambda: expire())  # noqa: PLW0108 - defined below
 
         def answered(answer: Answer) -> None:
             timer.cancel()
@@ -189,7 +189,7 @@ class Resolver:
                 try:
                     post(self._thread_left)
                 except OSError:
-                    pass  # the gate is closed
+                    return  # the gate is closed
                 return
             try:
                 answer = self._ask(lookup.name)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidegate.addresses.surroundings import Surroundings
+    from tidegate.gate.request import Request
     from tidegate.model.destination import Destination
     from tidegate.model.rule import Rule
     from tidegate.policy.policy import Policy
@@ -80,7 +81,7 @@ class Meter:
 class GateTask:
     """One task at the gate. `connections` are those of its clients that are open now."""
 
-    __slots__ = ("_meters", "_plans", "connections", "heads", "id", "phase", "policy")
+    __slots__ = ("_meters", "_plans", "connections", "heads", "id", "phase", "policy", "requests")
 
     def __init__(self, id: str, policy: Policy, phase: Phase = Phase.RUNTIME) -> None:  # noqa: A002 - the name the journal has for it
         self.id = id
@@ -88,6 +89,7 @@ class GateTask:
         self.phase = phase
         self.connections = 0
         self.heads: dict[bytes, Plan] = {}  # whole CONNECT heads: reading one is a pure function of its bytes
+        self.requests: dict[bytes, tuple[Plan, Request]] = {}  # heads of plain requests, likewise
         self._plans: dict[tuple[str, int], Plan] = {}
         self._meters: dict[Rule, Meter] = {}
 
@@ -96,6 +98,7 @@ class GateTask:
         self.policy = policy or self.policy
         self.phase = phase or self.phase
         self.heads.clear()
+        self.requests.clear()
         self._plans.clear()
         self._meters.clear()
 
@@ -107,6 +110,7 @@ class GateTask:
             if len(self._plans) >= PLANS:
                 self._plans.clear()
                 self.heads.clear()
+                self.requests.clear()
             plan = self._plans[key] = Plan(decide(self.policy, destination, self.phase))
         return plan
 
@@ -116,6 +120,13 @@ class GateTask:
             if len(self.heads) >= HEADS:
                 self.heads.clear()
             self.heads[head] = plan
+
+    def remember_request(self, head: bytes, plan: Plan, request: Request) -> None:
+        """Keep what the head of a plain request was read as."""
+        if 0 < len(head) <= HEAD_BYTES:
+            if len(self.requests) >= HEADS:
+                self.requests.clear()
+            self.requests[head] = (plan, request)
 
     def judge(self, plan: Plan, around: Surroundings) -> Decision:
         """Return the decision before any look-up: of stage two for a literal, whatever its verdict, else of stage one.

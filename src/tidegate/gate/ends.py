@@ -1,0 +1,199 @@
+"""How an exchange of plain HTTP ends: refused, malformed, failed, cut, idle, or simply over.
+
+Rules of the file:
+
+* A request is recorded once, however it ends.
+* While nothing of the answer has been passed on, the client gets an answer that says why; after that both sides are
+  closed, so that neither takes half a message for a whole one.
+* Refusals close the connection and are never followed by another request (B37).
+"""
+
+from __future__ import annotations
+
+from tidegate.gate.linger import render
+from tidegate.gate.outlet import Outlet
+from tidegate.gate.record import Entry
+from tidegate.model.reason import Reason
+from tidegate.model.verdict import How, Verdict
+from tidegate.wire.refusal import refuse_error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+    from collections.abc import Callable
+
+    from tidegate.gate.answer import Answering
+    from tidegate.gate.gate import Gate
+    from tidegate.gate.listener import Listener
+    from tidegate.gate.origin import Origin
+    from tidegate.gate.reactor import Timer
+    from tidegate.gate.request import Request
+    from tidegate.gate.task import Meter, Plan
+    from tidegate.gate.way import Way
+    from tidegate.model.decision import Decision
+    from tidegate.wire.body import Body
+    from tidegate.wire.errors import WireError
+
+
+class Ends:
+    """The sockets, clocks and ends of an exchange; what happens in between is forward.Exchange."""
+
+    __slots__ = (
+        "answer", "body", "buffer", "client", "closed", "deadline", "decision", "entry", "fd", "gate", "keep",
+        "listener", "meter", "more", "origin", "request", "seen", "sock", "task", "touched", "watched", "way",
+    )  # fmt: skip
+
+    def __init__(self, gate: Gate, listener: Listener, sock: socket, *, watched: bool) -> None:
+        self.gate = gate
+        self.listener = listener
+        self.task = listener.task
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.client = Outlet(gate.reactor, sock)
+        self.closed = False
+        self.buffer = b""  # of the client: the next request, or body not passed on yet
+        self.seen = 0
+        self.more = False  # the client's socket may hold bytes that no event will tell of again
+        self.deadline: Timer | None = None
+        self.touched = 0.0
+        self.origin: Origin | None = None
+        self.way: Way | None = None
+        # Of the current request:
+        self.entry: Entry | None = None
+        self.request: Request | None = None
+        self.decision: Decision | None = None
+        self.body: Body | None = None  # what of the upload is still to come
+        self.answer: Answering | None = None
+        self.keep = False
+        self.meter: Meter | None = None
+        self.watched = watched
+
+    def ready(self, fd: int, mask: int) -> None:
+        """Something happened on one of the sockets; Exchange knows what to do about it."""
+        raise NotImplementedError
+
+    def fail(self, reason: Reason) -> None:
+        """The origin, or what lies before it, did not give an answer that can be passed on."""
+        answer = self.answer
+        if answer is not None and answer.begun:
+            self.abort(reason)
+            return
+        decision = self.decision
+        if decision is None:
+            self.abort(reason)
+        else:
+            self.refused(decision, reason, None, ())
+
+    def refused(self, decision: Decision, reason: Reason, plan: Plan | None, tried: tuple[str, ...]) -> None:
+        """The policy, a person, an address or the network said no."""
+        self.way = None
+        request, entry = self.request, self.entry
+        body = request is None or request.method != "HEAD"
+        if decision.verdict is Verdict.ASK and decision.reason is not reason:
+            decision = decision.replace(reason=reason)
+        reply = plan.refusal if plan is not None and body else b""
+        if not reply:
+            reply = render(decision, reason, tried, body=body)
+            if plan is not None and body:
+                plan.refusal = reply
+        if entry is not None:
+            entry.decision = decision
+            if tried:
+                entry.address = tried[-1]
+            entry.status = reason.status
+            entry.write(How.REFUSED, reason)
+        self.say_last(reply)
+
+    def malformed(self, error: WireError, method: str = "") -> None:
+        """What the client sent is no request, or no body."""
+        answer = self.answer
+        if answer is not None and answer.begun:
+            self.abort(error.reason)
+            return
+        request = self.request
+        method = request.method if request is not None else method
+        entry = self.entry or Entry(self.gate, self.task, None, method)
+        entry.host = error.raw
+        entry.status = error.reason.status
+        entry.write(How.REFUSED, error.reason)
+        self.say_last(refuse_error(error, body=method != "HEAD"))
+
+    # Ends.
+
+    def say_last(self, reply: bytes) -> None:
+        """Answer for the last time, and let the client read it."""
+        if self.closed:
+            return
+        try:
+            if reply:
+                self.client.send(reply)
+        except OSError:
+            self.close()
+            return
+        if self.client.blocked:
+            # The answer before it is still being read: rather cut it than keep what is refused.
+            self.close()
+            return
+        self._leave()
+        self.gate.linger(self.listener, self.sock, watched=True)
+
+    def _leave(self) -> None:
+        self.closed = True
+        self.disarm()
+        way, self.way = self.way, None
+        if way is not None:
+            way.cancel()
+        self.drop_origin()
+        self.gate.reactor.table.pop(self.fd, None)
+        self.answer = None
+
+    def abort(self, reason: Reason) -> None:
+        """Stop in the middle: both sides are closed, so that neither takes half a message for a whole one."""
+        entry = self.entry
+        if entry is not None:
+            begun = self.answer is not None and self.answer.begun
+            entry.write(How.FORWARDED if begun else How.REFUSED, reason)
+        self.close()
+
+    def close(self) -> None:
+        """Close both sides without a word."""
+        if not self.closed:
+            self._leave()
+            self.sock.close()
+            self.listener.left()
+
+    def cut(self, reason: Reason) -> None:
+        """The gate or the task is ending."""
+        self.abort(reason)
+
+    def broken(self, _error: Exception) -> None:
+        """A bug: this connection ends, and only it."""
+        self.abort(Reason.INTERNAL)
+
+    def drop_origin(self) -> None:
+        """Close the connection to the origin, if there is one."""
+        origin, self.origin = self.origin, None
+        if origin is not None:
+            self.gate.reactor.table.pop(origin.fd, None)
+            origin.sock.close()
+
+    def arm(self, seconds: float, callback: Callable[[], None]) -> None:
+        """Start the one clock of this connection anew."""
+        self.disarm()
+        self.deadline = self.gate.reactor.after(seconds, callback, self)
+
+    def disarm(self) -> None:
+        """Stop it."""
+        if self.deadline is not None:
+            self.deadline.cancel()
+            self.deadline = None
+
+    def idle(self) -> None:
+        """Nothing moved for a while; both directions count (B52)."""
+        seconds = self.task.policy.limits.idle_seconds
+        left = self.touched + seconds - self.gate.reactor.now
+        self.deadline = None
+        if left <= 0:
+            self.abort(Reason.IDLE_TIMEOUT)
+        else:
+            self.arm(left, self.idle)

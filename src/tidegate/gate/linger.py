@@ -1,0 +1,99 @@
+"""The last thing a client is told, and how its connection is closed so that it can read it (GAT-7, B37, B47).
+
+Rules of the file: after its answer a client is neither read as a request again nor closed at once, because a reset
+would eat the answer. What it still sends is thrown away until it closes, bounded in bytes and time.
+"""
+
+from __future__ import annotations
+
+from _socket import SHUT_WR
+
+from tidegate.gate.reactor import HUP
+from tidegate.model.verdict import Verdict
+from tidegate.wire.refusal import refusal_response, refuse_decision
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+
+    from tidegate.gate.gate import Gate
+    from tidegate.gate.listener import Listener
+    from tidegate.gate.reactor import Timer
+    from tidegate.model.decision import Decision
+    from tidegate.model.reason import Reason
+
+READ = 1 << 16
+LINGER_SECONDS = 2.0  # for the client to read its answer
+LINGER_BYTES = 1 << 25  # of what it still sends meanwhile: an upload that was refused half-way
+
+
+def refusal_line(decision: Decision, reason: Reason, tried: tuple[str, ...] = ()) -> str:
+    """Return the one line for a destination that was allowed and not reached, or asked for and not answered."""
+    line = decision.replace(reason=reason).sentence()
+    return f"{line} (tried {', '.join(tried)})" if tried else line
+
+
+def render(decision: Decision, reason: Reason, tried: tuple[str, ...], *, body: bool = True) -> bytes:
+    """Return the HTTP answer of a refusal or a failure."""
+    if decision.reason is reason and not tried:
+        return refuse_decision(decision, body=body)
+    fix = decision.fix if decision.verdict is not Verdict.ALLOW else ""
+    return refusal_response(reason, refusal_line(decision, reason, tried), fix=fix, body=body)
+
+
+class Linger:
+    """A client that has its last answer: what it still sends is thrown away until it closes, for a moment (B37)."""
+
+    __slots__ = ("_deadline", "_fd", "_gate", "_left", "_listener", "_sock")
+
+    def __init__(self, gate: Gate, listener: Listener, sock: socket, *, watched: bool) -> None:
+        self._gate = gate
+        self._listener = listener
+        self._sock = sock
+        self._fd = sock.fileno()
+        self._left = LINGER_BYTES
+        self._deadline: Timer | None = None
+        try:
+            sock.shutdown(SHUT_WR)
+        except OSError:
+            self.close()
+            return
+        self._deadline = gate.reactor.after(LINGER_SECONDS, self.close, self)
+        if watched:
+            gate.reactor.table[self._fd] = self
+            gate.reactor.again(self, self._fd, HUP)
+        else:
+            gate.reactor.watch(self._fd, self)
+
+    def ready(self, _fd: int, _mask: int) -> None:
+        """Read and forget."""
+        while self._left > 0:
+            try:
+                data = self._sock.recv(READ)
+            except BlockingIOError:
+                return
+            except OSError:
+                break
+            if not data:
+                break
+            self._left -= len(data)
+        self.close()
+
+    def cut(self, _reason: Reason) -> None:
+        """The gate is ending."""
+        self.close()
+
+    def broken(self, _error: Exception) -> None:
+        """A bug."""
+        self.close()
+
+    def close(self) -> None:
+        """Close it, whatever it still wants to say."""
+        if self._fd < 0:
+            return
+        self._gate.reactor.table.pop(self._fd, None)
+        self._fd = -1
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._sock.close()
+        self._listener.left()

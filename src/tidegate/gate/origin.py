@@ -1,0 +1,117 @@
+"""A connection to an origin for plain requests, and what goes up on it.
+
+Rules of the file:
+
+* A connection is used again only for the same destination, under the same surroundings (B22), and where repeating the
+  request would not be harmless only if it was in use a moment ago: an idle origin may be closing it right now.
+* An upload is validated as it comes and stops while the origin does not take it. An origin that takes no more may
+  have answered already: its answer is still read (B47).
+"""
+
+from __future__ import annotations
+
+from tidegate.model.reason import Reason
+from tidegate.model.verdict import Verdict
+from tidegate.wire.errors import WireError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tidegate.addresses.surroundings import Surroundings
+    from tidegate.gate.forward import Exchange
+    from tidegate.gate.outlet import Outlet
+    from tidegate.gate.request import Request
+    from tidegate.gate.upstream import Proxy
+    from tidegate.model.decision import Decision
+    from tidegate.model.destination import Destination
+
+FRESH = 1.0  # seconds for which an idle origin is taken to be there still, for requests that cannot be repeated
+
+
+class Origin:
+    """One connection to an origin (or to the upstream proxy on its behalf)."""
+
+    __slots__ = ("address", "around", "destination", "fd", "fresh", "outlet", "proxy", "sock", "used_at")
+
+    def __init__(
+        self, outlet: Outlet, destination: Destination, address: str, around: Surroundings, proxy: Proxy | None
+    ) -> None:
+        self.outlet = outlet
+        self.sock = outlet.sock
+        self.fd = outlet.sock.fileno()
+        self.destination = destination
+        self.address = address
+        self.around = around
+        self.proxy = proxy
+        self.fresh = True
+        self.used_at = 0.0
+
+    def fits(self, request: Request, decision: Decision, around: Surroundings, now: float) -> bool:
+        """Whether this connection may serve one more request."""
+        return (
+            decision.verdict is Verdict.ALLOW
+            and self.destination == request.destination
+            and self.around is around
+            and (request.repeatable or now - self.used_at <= FRESH)
+        )
+
+
+def send_up(exchange: Exchange, origin: Origin, data: bytes | memoryview) -> bool:
+    """Send to the origin; False when nothing more may be sent now."""
+    if exchange.meter is not None and not exchange.meter.spend(len(data)):
+        exchange.fail(Reason.BYTES_LIMIT)
+        return False
+    if exchange.entry is not None:
+        exchange.entry.up += len(data)
+    try:
+        return origin.outlet.send(data)
+    except OSError:
+        _takes_no_more(exchange, origin)
+        return False
+
+
+def upload(exchange: Exchange) -> None:
+    """Pass on what the client sends of its body, as far as the origin takes it."""
+    while True:
+        body, origin = exchange.body, exchange.origin
+        if body is None or origin is None or exchange.closed or origin.outlet.blocked:
+            return
+        data = exchange.buffer
+        if not data:
+            received = exchange.receive() if exchange.more else None
+            if received is None:
+                return
+            if not received:
+                exchange.abort(Reason.CLIENT_GONE)
+                return
+            data = received
+        exchange.touched = exchange.gate.reactor.now
+        try:
+            used, spans = body.feed(data)
+        except WireError as error:
+            exchange.malformed(error)
+            return
+        exchange.buffer = data[used:]
+        if body.done:
+            exchange.body = None
+        if spans and not send_up(exchange, origin, spans[0] if len(spans) == 1 else b"".join(spans)):
+            return
+
+
+def origin_takes(exchange: Exchange, origin: Origin) -> None:
+    """The origin takes bytes again."""
+    try:
+        drained = origin.outlet.flush()
+    except OSError:
+        _takes_no_more(exchange, origin)
+        return
+    if drained:
+        upload(exchange)
+
+
+def _takes_no_more(exchange: Exchange, origin: Origin) -> None:
+    # It may have answered before it closed: reading finds out.
+    if exchange.body is not None:
+        exchange.body = None
+        exchange.keep = False
+    if exchange.answer is not None:
+        exchange.answer.read(origin)

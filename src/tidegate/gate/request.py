@@ -1,0 +1,58 @@
+"""One plain request, read and made ready to be sent on: everything that follows from its bytes alone.
+
+Rules of the file: what must not travel is found here, before anything is resolved or dialled. A request without a body
+is a pure function of its head, so the gate keeps the last few that come again and again (`GateTask.requests`); heads
+with credentials are not kept.
+"""
+
+from __future__ import annotations
+
+from tidegate.wire.authority import absolute_form, absolute_target
+from tidegate.wire.framing import request_framing
+from tidegate.wire.headers import keeps_alive, offers_websocket, request_head_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tidegate.gate.upstream import Proxy
+    from tidegate.model.destination import Destination
+    from tidegate.wire.framing import Framing
+    from tidegate.wire.http1 import RequestHead
+
+_SECRET = frozenset({b"authorization", b"cookie", b"proxy-authorization"})
+_REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})  # RFC 9110 section 9.2.2, without TRACE
+
+
+class Request:
+    """A request in absolute form. `out` is its head for the origin, `path` its target there.
+
+    `keep` is whether the client wants its connection to last; `repeatable` whether sending it twice is harmless.
+    """
+
+    __slots__ = ("destination", "framing", "head", "keep", "method", "out", "path", "repeatable", "websocket")
+
+    def __init__(self, head: RequestHead) -> None:
+        """Judge a head.
+
+        Raises:
+            WireError: when it is no request that can be forwarded.
+        """
+        self.head = head
+        self.method = head.method
+        self.framing: Framing = request_framing(head)
+        self.destination: Destination
+        self.destination, self.path = absolute_target(head)
+        self.keep = keeps_alive(head)
+        self.websocket = offers_websocket(head, self.framing)
+        self.out = request_head_bytes(head, self.destination, self.path, websocket=self.websocket)
+        self.repeatable = self.framing.empty and head.method in _REPEATABLE
+
+    @property
+    def secret(self) -> bool:
+        """Whether the head carries credentials."""
+        return not _SECRET.isdisjoint(self.head.names)
+
+    def for_proxy(self, proxy: Proxy) -> bytes:
+        """Return the head for an upstream proxy: in absolute form, with the proxy's own credentials."""
+        extra = ((b"Proxy-Authorization", proxy.authorization),) if proxy.authorization else ()
+        target = absolute_form(self.destination, self.path)
+        return request_head_bytes(self.head, self.destination, target, websocket=self.websocket, extra=extra)
