@@ -8,6 +8,7 @@ What it does not do: lay out the lab's links and addresses (links.py) or decide 
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import socket
@@ -91,6 +92,34 @@ def enter_user_namespace() -> None:
         with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
             file.write(text)
     _make_ambient()
+
+
+def try_user_namespace() -> None:
+    """Try in a child whether we could enter a user namespace and make the others inside it.
+
+    Half-way in is worse than out: where AppArmor grants the namespace and no capability in it, this process would stay
+    there without an id.
+
+    Raises:
+        OSError: it does not work here; the text says what is in the way.
+    """
+    child = os.fork()
+    if child == 0:
+        number = 255
+        try:
+            enter_user_namespace()
+            unshare(CLONE_NEWNET | CLONE_NEWNS)
+            private_mounts()
+            number = 0
+        except OSError as error:
+            number = error.errno or 255
+        finally:
+            os._exit(number)
+    number = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if number == errno.ENOSPC:
+        raise OSError(number, "the limit of user namespaces (user.max_user_namespaces) is reached")
+    if number:
+        raise OSError(number, f"user namespaces are restricted ({os.strerror(number)}): AppArmor, seccomp or a sysctl")
 
 
 def _make_ambient() -> None:

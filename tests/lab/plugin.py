@@ -10,6 +10,7 @@ Where the kernel does not let us, tests that use `lab` are skipped and say why; 
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import socket
@@ -63,11 +64,19 @@ def _write_etc(folder: str) -> None:
         namespaces.mount(source, os.path.realpath(target), flags=namespaces.MS_BIND)
 
 
+def _sweep() -> None:
+    """Remove the folders of test processes that were killed."""
+    for name in os.listdir(tempfile.gettempdir()):
+        if name.startswith("tidegate-lab-") and not os.path.exists(f"/proc/{name.split('-')[2]}"):
+            shutil.rmtree(os.path.join(tempfile.gettempdir(), name), ignore_errors=True)
+
+
 def _isolate(config: pytest.Config) -> None:
     """Enter the namespaces; in the process that only starts workers, no further than the user namespace."""
     if not namespaces.may_administer():
         if namespaces.thread_count() != 1:
-            raise OSError("this process has threads, so it cannot enter a user namespace")
+            raise OSError(errno.EINVAL, "this process has threads, so it cannot enter a user namespace")
+        namespaces.try_user_namespace()
         namespaces.enter_user_namespace()
     if getattr(config.option, "dist", "no") != "no" and not hasattr(config, "workerinput"):
         return
@@ -76,7 +85,8 @@ def _isolate(config: pytest.Config) -> None:
     _State.isolated = True
     _State.ipv6 = links.enable_ipv6()
     namespaces.loopback_up()
-    _State.folder = tempfile.mkdtemp(prefix="tidegate-lab-")
+    _sweep()
+    _State.folder = tempfile.mkdtemp(prefix=f"tidegate-lab-{os.getpid()}-")
     os.chmod(_State.folder, 0o755)
     _write_etc(_State.folder)
 
@@ -91,7 +101,7 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         _isolate(config)
     except OSError as error:
-        _State.why_not = f"no namespaces of our own here: {error}"
+        _State.why_not = f"no namespaces of our own here: {error.strerror}"
         return
     if _State.folder is None:
         return
