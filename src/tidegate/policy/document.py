@@ -171,6 +171,9 @@ def parse_document(data: bytes, problems: Problems) -> Node | None:
         found: list[tuple[Mark, str, str, str]] = []
         try:
             root = _compose(text, found)
+        except ValueError:  # the pure parser's own, for a code point that does not exist
+            problems.add(0, 0, "this is no YAML", "", "check the escapes in quoted texts")
+            return None
         except yaml.YAMLError as error:
             reparsed += len(text)
             mended = _mend(text, error, problems)
@@ -210,10 +213,13 @@ def _decode(data: bytes, problems: Problems) -> str | None:
         problems.add(line, column, "the file is not UTF-8", shown, "save it as UTF-8")
         return None
     unseen = False
+    line, after = 1, 0  # counted along, so that a thousand finds cost one reading
     for match in _UNSEEN.finditer(text):
         unseen = True
         char = match.group()
-        line, column = place_of(text, match.start())
+        line += text.count("\n", after, match.start())
+        after = match.start()
+        column = after - text.rfind("\n", 0, after)
         if char == "\r":
             problems.add(line, column, "a carriage return without a newline", char, "end lines with a newline")
         elif char in _DIRECTION:

@@ -70,6 +70,8 @@ _RULE_LIMIT_BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "connections_per_minute": (1, 1_000_000),
 }
 
+_MAX_RULE: Final = 600  # a name has 253 bytes at most; whoever writes more has not written one
+
 _LAYER_NAMES: Final = {
     Layer.ADMINISTRATOR: "administrator",
     Layer.USER: "user-config",
@@ -133,7 +135,7 @@ class _Loader:
         self._folder = folder
         self._name = _LAYER_NAMES.get(layer, "policy")
         self._rows: list[Row] = []
-        self._uses: list[PresetUse] = []
+        self._uses: dict[tuple[str, Verdict, Phase], PresetUse] = {}  # naming one twice in a list is once
         self._mirrors: list[tuple[str, tuple[tuple[str, str], ...]]] = []
         self._phases: frozenset[Phase] | None = None
         self._profile: str | None = None
@@ -153,7 +155,7 @@ class _Loader:
             layer=self._layer,
             source=self._read.prefix[:-1],
             rows=tuple(self._rows),
-            presets=tuple(self._uses),
+            presets=tuple(self._uses.values()),
             mirrors=tuple(self._mirrors),
             replaces=self._folder or self._layer in {Layer.FOLDER, Layer.COMMAND_LINE},
             phases=self._phases,
@@ -248,6 +250,9 @@ class _Loader:
             if isinstance(item, Scalar) and item.is_text and item.text[:1] != "@":
                 mark = item.mark
                 source = f"{prefix}{mark.line + 1}:{mark.column + 1}"
+                if len(item.text) > _MAX_RULE:
+                    self._too_long(item)
+                    continue
                 try:
                     add(rule_row(item.text, verdict, phase, name, source, Origin.WRITTEN, layer))
                 except RuleError as error:
@@ -263,7 +268,7 @@ class _Loader:
         elif isinstance(item, Scalar) and item.is_text:
             preset = self._preset_name(item, item.text[1:])
             if preset:
-                self._uses.append(PresetUse(preset, verdict, phase, read.source(item.mark)))
+                self._use(preset, item, verdict, phase)
         elif isinstance(item, Scalar) and item.meaning is None:
             read.wrong(item, f"an empty entry in {of}", item.text, "remove it, or write a host")
         elif isinstance(item, Scalar):
@@ -300,12 +305,15 @@ class _Loader:
             if read.problems.count == before:  # else the reason has been said, a mistyped `host` for example
                 read.wrong(item, f"{entry} names no host", "", "write '{host: api.example.com:443, limits: {…}}'")
             return
+        if len(host.text) > _MAX_RULE:
+            self._too_long(host)
+            return
         if host.text[:1] == "@":
             preset = self._preset_name(host, host.text[1:])
             if limits is not NO_LIMITS:
                 read.wrong(host, "a preset takes no limits", host.text, "write its hosts out, each with its limits")
             elif preset:
-                self._uses.append(PresetUse(preset, verdict, phase, read.source(host.mark)))
+                self._use(preset, host, verdict, phase)
             return
         try:
             source = read.source(host.mark)
@@ -342,6 +350,9 @@ class _Loader:
                 if text is None:
                     continue
                 source = self._read.source(item.mark)
+                if len(text) > _MAX_RULE:
+                    self._too_long(item)
+                    continue
                 try:
                     rule_row(text, Verdict.ALLOW, Phase.RUNTIME, name, source, Origin.WRITTEN, self._layer)
                 except RuleError as error:
@@ -349,6 +360,14 @@ class _Loader:
                 else:
                     rules.append((text, source))
             self._mirrors.append((name, tuple(rules)))
+
+    def _use(self, preset: str, node: Node, verdict: Verdict, phase: Phase) -> None:
+        use = PresetUse(preset, verdict, phase, self._read.source(node.mark))
+        self._uses.setdefault((preset, verdict, phase), use)
+
+    def _too_long(self, node: Node) -> None:
+        shown = node.text if isinstance(node, Scalar) else ""
+        self._read.wrong(node, "longer than any name can be", shown, "write a host such as api.example.com:443")
 
     def _refuse(self, node: Node, error: RuleError) -> None:
         shown = node.text if isinstance(node, Scalar) else ""

@@ -287,6 +287,22 @@ def test_entries_that_say_more_than_a_host(entry: str, line: str) -> None:
     assert got.split(": ", 1)[1].startswith(line)
 
 
+def test_a_preset_named_twice_is_named_once() -> None:
+    """Repeating a preset in a list multiplies nothing; in another list it is another use."""
+    layer = load("network: {runtime: {allow: ['@npm', '@npm', {host: '@npm'}], deny: ['@npm']}}")
+    assert [(use.verdict, use.source) for use in layer.presets] == [
+        (Verdict.ALLOW, "p.yaml:1:29"),
+        (Verdict.DENY, "p.yaml:1:69"),
+    ]
+
+
+@pytest.mark.parametrize("where", ["network: {runtime: {allow: ['%s']}}", "network: {runtime: {allow: [{host: '%s'}]}}", "presets: {npm: ['%s']}"])  # fmt: skip
+def test_a_huge_text_is_refused_before_it_is_parsed(where: str) -> None:
+    """POL-2: megabytes where a host belongs cost no time in the grammar, in any place that takes a rule."""
+    (line,) = refused(where % ("ü." * 200_000 + "example"))
+    assert "longer than any name can be: 'ü.ü." in line
+
+
 def test_limits_stand_on_no_deny_rule() -> None:
     """A denied host moves no bytes, so limits there are a mistake."""
     (line,) = refused("network: {runtime: {deny: [{host: a.com, limits: {bytes_up: 5}}]}}")
