@@ -45,6 +45,8 @@ def events(
                 torn += 1
             elif _wanted(line, refused=refused, host=host):
                 click.echo(raw.decode("ascii", "backslashreplace").rstrip("\n") if as_json else _text(line))
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise TidegateError(f"{path!r} cannot be read: {error.strerror}", fix="tidegate events --list") from None
     if torn:
