@@ -1,0 +1,55 @@
+"""Runs commands inside real holds, for tests: as the user who runs the tests, and as root also as an ordinary one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RUNNER = os.path.join(HERE, "runner.py")
+AS_USER = os.path.join(os.path.dirname(HERE), "lab", "as_user.py")
+USERS = ("root", "ordinary") if os.geteuid() == 0 else ("ordinary",)
+HOLDS = ("netns", "offline", "open")
+PYTHON = sys.executable
+PATIENCE = 120  # seconds
+
+
+class RunnerError(AssertionError):
+    """The runner itself failed."""
+
+
+def command(user: str, base: str, wishes: dict[str, Any]) -> list[str]:
+    """The command line that holds what `wishes` describe, as this user."""
+    argv = [sys.executable, RUNNER, json.dumps(wishes | {"base": base})]
+    if user == "ordinary" and os.geteuid() == 0:
+        return [sys.executable, AS_USER, base, *argv]
+    return argv
+
+
+def new_base() -> str:
+    """A folder outside /tmp, for the home of a task."""
+    return tempfile.mkdtemp(prefix="tidegate-hold-", dir="/var/tmp")
+
+
+def hold(hold: str, argv: list[str], *, user: str = USERS[0], **wishes: Any) -> dict[str, Any]:
+    """Hold a command and return what came of it: status, out, heard, said, or error."""
+    base = new_base()
+    try:
+        done = subprocess.run(
+            command(user, base, wishes | {"hold": hold, "argv": argv}),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+        if done.returncode:
+            raise RunnerError(done.stderr)
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+    finally:
+        shutil.rmtree(base, ignore_errors=True)

@@ -1,0 +1,50 @@
+"""The table of escapes, tried inside each hold, as root and as an ordinary user (HLD-11, HLD-13)."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from typing import Any
+
+import pytest
+
+from tests.holds import held
+from tests.holds.escapes.programs import TABLE
+
+PROGRAM = os.path.join(held.HERE, "escapes", "programs.py")
+CASES = [
+    (user, hold, name)
+    for user in held.USERS
+    for hold in held.HOLDS
+    for name, row in TABLE.items()
+    if hold in row.holds and row.who in ("both", user)
+]
+
+
+@functools.cache
+def answers(user: str, hold: str) -> dict[str, Any]:
+    """Try the whole table in one task."""
+    with open(PROGRAM, encoding="utf-8") as file:
+        text = file.read()
+    return held.hold(hold, [held.PYTHON, "-I", "-c", text], user=user)
+
+
+@pytest.mark.xdist_group("escapes")
+@pytest.mark.parametrize(("user", "hold", "name"), CASES)
+def test_each_row_ends_as_it_must(user: str, hold: str, name: str) -> None:
+    """An escape fails with its errno, a neighbour passes (HLD-13, HLD-14, B71, B77, B79, B80, B83, B85, B86)."""
+    answer = answers(user, hold)
+    assert "error" not in answer, answer["error"]
+    assert answer.get("status") == 0, answer
+    row = TABLE[name]
+    found = json.loads(answer["out"])[name]
+    assert found in row.expected[hold], f"{row.proves} ended with {found}"
+
+
+@pytest.mark.xdist_group("escapes")
+@pytest.mark.parametrize("user", held.USERS)
+@pytest.mark.parametrize("hold", held.HOLDS)
+def test_nobody_outside_heard_anything(user: str, hold: str) -> None:
+    """While the whole table was tried, not one listener of the machine was reached (HLD-1, HLD-14, B83, B85)."""
+    assert answers(user, hold)["heard"] == []
