@@ -131,12 +131,9 @@ class _Init:
         terminal = self._stdio.terminal
         assert terminal is not None
         master, self._slave = os.openpty()
-        attributes = list(terminal.attributes)
-        if not terminal.full:
-            # The other members of a pipeline write to the real terminal too, so it keeps turning \n into \r\n; doing
-            # that here as well would double it.
-            attributes[1] &= ~termios.OPOST
-        termios.tcsetattr(self._slave, termios.TCSANOW, attributes)
+        # In the background the real modes are the shell's line editor's; the front copies them once we are in front.
+        if terminal.foreground:
+            termios.tcsetattr(self._slave, termios.TCSANOW, terminal.attributes)
         ioctl(self._slave, termios.TIOCSWINSZ, terminal.size)
         ioctl(self._slave, termios.TIOCSCTTY, 0)
         control.send(self._control, "pty", [master])

@@ -20,8 +20,9 @@ from time import monotonic
 from tidegate.holds import control
 from tidegate.holds.stdio import Treatment, close_task_ends
 from tidegate.model.errors import EXIT_CANNOT_START
+from tidegate.runtime.grace import Due, Grace
 from tidegate.runtime.jobs import Action, Happening, Mode, react
-from tidegate.runtime.outcome import Outcome, ended, not_executed
+from tidegate.runtime.outcome import Outcome, ended, not_executed, say
 from tidegate.runtime.signals import SignalInbox, from_keyboard, stop_by
 
 TYPE_CHECKING = False
@@ -36,11 +37,6 @@ if TYPE_CHECKING:
 else:
     import _signal  # signal itself makes enums at each start
 
-GRACE = 10.0  # seconds between being asked to end and killing; docker stop's
-GATE_GRACE = 2.0  # the same where the gate is gone: the task can do nothing useful any more
-SECOND_ASK = 1.0  # a second signal this much later is impatience; timeout(1) sends its one twice at once
-HARD_KILL = 1.0  # seconds between killing the command and killing init
-DRAIN = 10.0  # seconds that a reader of the last output may take nothing
 LAST_LOOK = 5.0  # seconds for the kernel to end what is left of the task
 GATE_GONE = "tidegate: the gate is gone; the task's network is cut off and it is being ended"
 
@@ -88,10 +84,7 @@ class Front:
         self._outcome: Outcome | None = None
         self._gate_lost = False
         self._typed = False
-        self._first_ask: float | None = None
-        self._kill_at: float | None = None
-        self._hard_kill_at: float | None = None
-        self._drain_until: float | None = None
+        self._grace = Grace()
 
     def run(self) -> Outcome:
         """Start the command, see it through to its end, and return how that was."""
@@ -112,7 +105,7 @@ class Front:
                 os.close(self._master)
         if self._outcome is None:
             # Init went without a word: it was killed, and the kernel has killed the rest with it.
-            return ended(_signal.SIGKILL, gate_lost=self._gate_lost, init_lost=self._hard_kill_at is None)
+            return ended(_signal.SIGKILL, gate_lost=self._gate_lost, init_lost=not self._grace.forced)
         return self._outcome
 
     # --- setting up and winding down
@@ -157,15 +150,15 @@ class Front:
                 _signal.signal(number, _signal.SIG_IGN)
             os.set_blocking(self._master, False)
             self._terminal = Terminal(self._stdio.terminal, self._master)
-            self._keyboard = Channel(self._terminal.fd, self._master, on_data=self._typing)
-            self._outward.append(Channel(self._master, self._terminal.fd))
+            self._keyboard = Channel(self._terminal.fd, self._master, transform=self._typing)
+            self._outward.append(Channel(self._master, self._terminal.fd, transform=self._terminal.output))
 
     def _over(self) -> bool:
         if self._control_open:
             return False
-        if self._drain_until is None:
-            self._drain_until = self._clock() + DRAIN
-        return all(channel.done for channel in self._outward) or self._clock() >= self._drain_until
+        now = self._clock()
+        self._grace.drain(now)
+        return all(channel.done for channel in self._outward) or self._grace.drained_enough(now)
 
     def _see_init_off(self) -> None:
         """Wait until nothing of the task is left: init becomes a zombie after the kernel has ended its namespace."""
@@ -191,7 +184,8 @@ class Front:
 
     def _turn(self) -> None:
         self._watch()
-        ready = dict(self._poll.poll(self._patience()))
+        patience = self._grace.patience(self._clock())
+        ready = dict(self._poll.poll(None if patience is None else patience * 1000 + 1))
         if self._inbox.fd in ready:
             for number in self._inbox.take():
                 self._on_signal(number)
@@ -227,18 +221,11 @@ class Front:
                 self._poll.register(fd, mask)
         self._watched = masks
 
-    def _patience(self) -> float | None:
-        deadlines = [when for when in (self._kill_at, self._hard_kill_at, self._drain_until) if when is not None]
-        return max(0.0, min(deadlines) - self._clock()) * 1000 + 1 if deadlines else None
-
     def _look_at_clock(self) -> None:
-        now = self._clock()
-        if self._kill_at is not None and now >= self._kill_at:
-            self._kill_at = None
-            self._hard_kill_at = now + HARD_KILL
+        due = self._grace.due(self._clock())
+        if due is Due.KILL:
             self._send(f"signal {_signal.SIGKILL}")
-        if self._hard_kill_at is not None and now >= self._hard_kill_at:
-            self._hard_kill_at = now + LAST_LOOK
+        elif due is Due.HARD_KILL:
             self._task.kill()
 
     def _move(self, channel: Channel, ready: dict[int, int]) -> None:
@@ -246,11 +233,9 @@ class Front:
         if channel.wants_write and ready.get(channel.sink, 0) & (select.POLLOUT | _HUNG_UP):
             moved = channel.write()
         if channel.wants_read and ready.get(channel.source, 0) & _READABLE:
-            if self._terminal is not None and channel.source == self._master:
-                self._terminal.follow_output_flags()
             moved = channel.read() == 0
-        if moved and self._drain_until is not None:
-            self._drain_until = self._clock() + DRAIN
+        if moved:
+            self._grace.moved(self._clock())
 
     # --- init and the gate
 
@@ -293,10 +278,10 @@ class Front:
         self._gate_fd = -1
         if self._outcome is None and self._control_open:
             self._gate_lost = True
-            self._say(GATE_GONE)
+            say(GATE_GONE, raw=self._terminal is not None and self._terminal.entered)
             self._send(f"signal {_signal.SIGTERM}")
             self._send(f"signal {_signal.SIGCONT}")  # a stopped command cannot end
-            self._kill_at = min(self._clock() + GATE_GRACE, self._kill_at or float("inf"))
+            self._grace.gate_lost(self._clock())
 
     def _look_at_gate(self) -> None:
         """See whether the gate was stopped: then connections would hang instead of failing, so it is ended."""
@@ -307,16 +292,6 @@ class Front:
                 os.kill(self._gate_pid, _signal.SIGKILL)
         except (ChildProcessError, ProcessLookupError):
             return
-
-    def _say(self, line: str) -> None:
-        end = "\r\n" if self._terminal is not None and self._terminal.entered else "\n"
-        look = select.poll()
-        try:
-            look.register(2, select.POLLOUT)
-            if look.poll(0):
-                os.write(2, (line + end).encode("utf-8", "backslashreplace"))
-        except OSError:
-            return  # nobody can read it
 
     # --- signals and job control
 
@@ -332,18 +307,7 @@ class Front:
             keyboard = number == _signal.SIGINT and self._mode is not Mode.HERE and from_keyboard()
             self._send(f"signal {number}")
             if number in _ENDS and not keyboard and not (number == _signal.SIGHUP and self._terminal is None):
-                self._asked_to_end()
-
-    def _asked_to_end(self) -> None:
-        """Give the command its grace, and none to the impatient. Ctrl-C at a keyboard never comes here."""
-        now = self._clock()
-        if self._drain_until is not None:
-            self._drain_until = now
-        if self._first_ask is None:
-            self._first_ask = now
-            self._kill_at = min(now + GRACE, self._kill_at or float("inf"))
-        elif now - self._first_ask >= SECOND_ASK and self._hard_kill_at is None:
-            self._kill_at = now
+                self._grace.asked(self._clock())  # not where it is Ctrl-C: that is the command's affair
 
     def _on_stopped(self, number: int) -> None:
         if number in _WANTS_TERMINAL and self._terminal is not None:
@@ -392,9 +356,10 @@ class Front:
         if self._keyboard is not None:
             self._keyboard.paused = self._mode is not Mode.HERE
 
-    def _typing(self, data: bytes) -> None:
-        if self._terminal is not None and self._terminal.typed_interrupt(data):
+    def _typing(self, data: bytes) -> bytes:
+        if self._terminal is not None and self._terminal.holds_interrupt(data):
             self._typed = True
+        return data
 
     def _attend_terminal(self, terminal: Terminal, keyboard: Channel, ready: dict[int, int]) -> None:
         if terminal.gone:
@@ -424,13 +389,7 @@ class Front:
     def _settle_output(self) -> None:
         """Before we stop, show what the command wrote before it stopped, as far as the terminal takes it at once."""
         for channel in self._outward:
-            while channel.source == self._master and channel.wants_read and _ready(channel.source):
+            while channel.source == self._master and channel.wants_read and channel.readable():
                 channel.read()
                 if channel.wants_write:
                     break
-
-
-def _ready(fd: int) -> bool:
-    look = select.poll()
-    look.register(fd, select.POLLIN)
-    return bool(look.poll(0))

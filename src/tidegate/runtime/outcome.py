@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import stat
 import sys
 from _json import encode_basestring_ascii
@@ -109,6 +110,17 @@ def die_like(outcome: Outcome) -> NoReturn:
     keyboard led to the task alone, so the front passes the signal on to its process group as the terminal would have.
     """
     finish(outcome.exit_status, by_signal=outcome.signal if outcome.interrupted else 0, group=outcome.typed)
+
+
+def say(line: str, *, raw: bool = False) -> None:
+    """Write one line to standard error if that can be done without waiting; `raw` where a return is ours to add."""
+    look = select.poll()
+    try:
+        look.register(2, select.POLLOUT)
+        if look.poll(0):
+            os.write(2, (line + ("\r\n" if raw else "\n")).encode("utf-8", "backslashreplace"))
+    except OSError:
+        return  # nobody can read it
 
 
 def finish(exit_status: int, *, by_signal: int = 0, group: bool = False) -> NoReturn:

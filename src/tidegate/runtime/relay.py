@@ -4,7 +4,7 @@ A channel reads only while it has room and writes only what the other side takes
 kept. The front's poll loop asks `wants_read` and `wants_write` each turn and calls `read` and `write` when poll says
 so.
 
-Ends: end of file or an error on the source, once what was read is written, closes the sink (`on_end`); an error on
+Ends: end of file or an error on the source, once what was read is written, closes the sink; an error on
 the sink closes the source, so that the task gets its SIGPIPE. EIO is how a pty says that its other side is gone. See
 pty(7), pipe(7).
 """
@@ -12,6 +12,7 @@ pty(7), pipe(7).
 from __future__ import annotations
 
 import os
+import select
 import stat
 from _socket import MSG_DONTWAIT, MSG_NOSIGNAL, socket
 
@@ -27,8 +28,8 @@ A_BLOCKING_WRITE = 512  # PIPE_BUF's floor: what poll(2) promises can be written
 class Channel:
     """One direction.
 
-    `on_data` sees each chunk as it is read, before it is written. `close_source` and `close_sink` say whether this
-    channel owns the descriptor and closes it when it ends.
+    `transform` gets each chunk as it is read and returns what is written for it. `close_source` and `close_sink` say
+    whether this channel owns the descriptor and closes it when it ends.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class Channel:
         *,
         close_source: bool = False,
         close_sink: bool = False,
-        on_data: Callable[[bytes], None] | None = None,
+        transform: Callable[[bytes], bytes] | None = None,
     ) -> None:
         self.source = source
         self.sink = sink
@@ -47,7 +48,7 @@ class Channel:
         self.broken = False  # nothing more can be written
         self._close_source = close_source
         self._close_sink = close_sink
-        self._on_data = on_data
+        self._transform = transform
         self._held = bytearray()
         self._write = writer(sink)
         self._reader = reader(source)
@@ -67,6 +68,12 @@ class Channel:
         """Whether to wait for the sink."""
         return bool(self._held) and not self.broken
 
+    def readable(self) -> bool:
+        """Whether the source has something, or an end, right now."""
+        look = select.poll()
+        look.register(self.source, select.POLLIN)
+        return bool(look.poll(0))
+
     def read(self) -> int:
         """Take what the source has now. Returns 0, or the errno of the error that ended it."""
         try:
@@ -79,8 +86,8 @@ class Channel:
         if not data:
             self._end()
             return 0
-        if self._on_data is not None:
-            self._on_data(data)
+        if self._transform is not None:
+            data = self._transform(data)
         self._held += data
         self.write()
         return 0

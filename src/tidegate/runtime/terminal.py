@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tidegate.holds.stdio import TerminalState
 
 IFLAG, OFLAG, CFLAG, LFLAG, CC = 0, 1, 2, 3, 6
+_FOLLOWED = termios.OPOST | termios.ONLCR
 
 
 def raw_attributes(attributes: list[Any], *, keep_output: bool) -> list[Any]:
@@ -48,15 +49,10 @@ def raw_attributes(attributes: list[Any], *, keep_output: bool) -> list[Any]:
     return raw
 
 
-def shared_output_flags(real: int, inner: int, inner_local: int) -> int:
-    """Return the output flags of a real terminal that a pipeline shares, given those of the task's pty.
-
-    The pty begins without OPOST there. A program that draws the screen clears ONLCR, or goes raw altogether (neither
-    lines nor signal keys); then a bare newline must reach the screen as one.
-    """
-    if not inner & termios.OPOST and not inner_local & (termios.ICANON | termios.ISIG):
-        return real & ~termios.OPOST
-    return real if inner & termios.ONLCR else real & ~termios.ONLCR
+def one_newline(data: bytes, inner: int, real: int) -> bytes:
+    """Return output of the pty without the returns that the real terminal adds again; the flags are both c_oflag."""
+    both = inner & real
+    return data.replace(b"\r\n", b"\n") if both & termios.OPOST and both & termios.ONLCR else data
 
 
 class Terminal:
@@ -67,6 +63,7 @@ class Terminal:
         self.gone = False
         self._full = state.full
         self._pty = pty
+        self._copied = state.foreground  # init has given the pty these modes already
         self._saved: list[Any] | None = None
         self._size = state.size
         self._interrupt_keys = tuple(
@@ -98,6 +95,9 @@ class Terminal:
             attributes = termios.tcgetattr(self.fd)
             if self._saved is None or attributes != raw_attributes(self._saved, keep_output=not self._full):
                 self._saved = attributes
+            if not self._copied:
+                self._copied = True
+                termios.tcsetattr(self._pty, termios.TCSANOW, attributes)
             termios.tcsetattr(self.fd, termios.TCSANOW, raw_attributes(self._saved, keep_output=not self._full))
         except (OSError, termios.error):
             self._saved = None
@@ -111,19 +111,22 @@ class Terminal:
             except (OSError, termios.error):
                 return  # gone
 
-    def follow_output_flags(self) -> None:
-        """In a pipeline, give the real terminal the output flags that the program in the pty relies on."""
-        if self._full or self._saved is None:
-            return
+    def output(self, data: bytes) -> bytes:
+        """Return what to write to the real terminal for this output of the pty, so that nothing is processed twice.
+
+        While a pipeline's terminal is raw, its output flags follow those that the program in the pty has set.
+        """
+        if self._full and self._saved is not None:
+            return data  # the usual case: only the pty processes output
         try:
-            inner = termios.tcgetattr(self._pty)
-            now = termios.tcgetattr(self.fd)
-            wanted = shared_output_flags(self._saved[OFLAG], inner[OFLAG], inner[LFLAG])
-            if now[OFLAG] != wanted:
-                now[OFLAG] = wanted
-                termios.tcsetattr(self.fd, termios.TCSANOW, now)
+            inner = termios.tcgetattr(self._pty)[OFLAG]
+            real = termios.tcgetattr(self.fd)
+            if self._saved is not None and (real[OFLAG] ^ inner) & _FOLLOWED:
+                real[OFLAG] = (real[OFLAG] & ~_FOLLOWED) | (inner & _FOLLOWED)
+                termios.tcsetattr(self.fd, termios.TCSANOW, real)
         except (OSError, termios.error):
-            return
+            return data
+        return one_newline(data, inner, real[OFLAG])
 
     def pass_size_on(self) -> bool:
         """Give the pty the window size of the real terminal; True where it has changed."""
@@ -137,6 +140,6 @@ class Terminal:
             return False
         return True
 
-    def typed_interrupt(self, data: bytes) -> bool:
+    def holds_interrupt(self, data: bytes) -> bool:
         """Whether these keystrokes hold the interrupt or the quit key."""
         return any(key in data for key in self._interrupt_keys)
