@@ -143,6 +143,41 @@ def say_yes(listener: int) -> None:
 GATES = {"refuses": serve_refusals, "allows": say_yes, "silent": lambda _listener: None}
 
 
+def dig(hole: str) -> None:
+    """Take one part of the hold out, so that the self-test has something to find."""
+    from tidegate.holds import capabilities, launch, seccomp, tree, userns
+
+    if hole == "network":
+        userns.namespaces = lambda *, network: userns.EVERYTHING  # type: ignore[assignment]  # noqa: ARG005
+        launch.network.listen = _listen_outside  # type: ignore[assignment]
+    elif hole == "filter":
+        seccomp.install = lambda filter_bytes: None  # type: ignore[assignment]  # noqa: ARG005
+    elif hole == "capabilities":
+        capabilities.drop_all = lambda: None  # type: ignore[assignment]
+    elif hole == "tmp":
+        tree.own_folders = lambda plan: None  # type: ignore[assignment]  # noqa: ARG005
+
+
+def _listen_outside(port: int) -> int:
+    return socket.create_server(("127.0.0.1", port)).detach()
+
+
+def refuse(calls: dict[str, int]) -> None:
+    """Be inside a filter that refuses these calls, as a container's does."""
+    from tidegate.holds import bpf, capabilities, linux, seccomp
+
+    program = bpf.Program()
+    program.load(bpf.NUMBER)
+    for name, code in calls.items():
+        program.if_equal(linux.NUMBERS[name], f"refuse {code}")
+    program.give(bpf.ALLOW)
+    for code in set(calls.values()):
+        program.label(f"refuse {code}")
+        program.give(bpf.ERRNO | code)
+    capabilities.no_new_privileges()
+    seccomp.install(program.assemble())
+
+
 def main(wishes: dict[str, Any]) -> dict[str, Any]:
     """Hold the command that `wishes` describe."""
     machine = Machine(wishes["base"])
@@ -176,6 +211,10 @@ def main(wishes: dict[str, Any]) -> dict[str, Any]:
         readonly=(machine.readonly, machine.readonly_file, machine.home + "/missing"),
         selftest=wishes.get("selftest", True),
     )
+    if "hole" in wishes:
+        dig(wishes["hole"])
+    if "refuse" in wishes:
+        refuse(wishes["refuse"])
     answer: dict[str, Any] = {"held": held}
     said = []
     try:

@@ -19,6 +19,7 @@ import signal
 
 from tidegate.holds import capabilities, confine, control, linux, messages, network, selftest, userns
 from tidegate.holds.canaries import Canaries
+from tidegate.holds.device import SHARED_MEMORY
 from tidegate.holds.hold import LaunchSpec, RunningTask
 from tidegate.holds.mountinfo import is_within
 from tidegate.holds.plan import Plan, make_plan
@@ -233,7 +234,7 @@ def _check_silence(canaries: Canaries) -> None:
 
 def _canary_folders(plan: Plan) -> Sequence[str]:
     """Where a socket with a path goes: a folder that the task gets its own of, best a small one."""
-    wanted = sorted(plan.replaced, key=lambda path: (not path.startswith("/run/user/"), path != "/run", path))
+    wanted = sorted(plan.replaced, key=lambda path: (path == SHARED_MEMORY, not is_within(path, "/run"), path))
     return [path for path in wanted if not any(is_within(path, one.path) for one in plan.bound)]
 
 
