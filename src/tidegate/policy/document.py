@@ -16,7 +16,7 @@ Only what a policy needs of YAML is read: one document of mappings, sequences an
   with the quoted form and stepped over, so that one run shows them all.
 
 With PyYAML's C parser a policy of 10,000 rules takes about 20 ms here, the rest of a load is in loader.py.
-Without it (a PyYAML built without libyaml) the same takes about a second and MAX_BYTES_SLOW is the bound.
+Without it (a PyYAML built without libyaml) it is about 250 ms, and MAX_BYTES_SLOW is the bound.
 
 It does not know what a policy is.
 """

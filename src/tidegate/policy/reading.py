@@ -120,6 +120,10 @@ class Reader:
             self.mismatch(node, of, "a number", bounds)
             return None
         shown = node.text if isinstance(node, Scalar) else ""
+        digits = shown.lstrip("+-")
+        if digits[:1] == "0" and digits[1:2].isdigit():
+            self.wrong(node, f"a leading zero ({of}), which YAML 1.1 reads as octal", shown, "write it without")
+            return None
         if whole and not isinstance(meaning, int) and meaning != float("inf"):
             self.wrong(node, f"{of} is a whole number", shown, bounds)
             return None
