@@ -11,8 +11,6 @@ request is a plain one. `Proxy-Status` of a response is for its reader and stays
 
 from __future__ import annotations
 
-from binascii import b2a_base64
-
 from tidegate.model.destination import Destination
 from tidegate.model.reason import Reason
 from tidegate.wire.authority import host_field
@@ -137,6 +135,7 @@ def accepts_websocket(request: RequestHead, response: ResponseHead) -> bool:
 
 def websocket_accept(key: bytes) -> bytes:
     """Return the Sec-WebSocket-Accept that answers a Sec-WebSocket-Key."""
+    from binascii import b2a_base64
     from hashlib import sha1  # only when the first WebSocket opens; it costs a millisecond
 
     return b2a_base64(sha1(key + _WEBSOCKET_GUID, usedforsecurity=False).digest(), newline=False)
@@ -224,6 +223,8 @@ def connect_request(destination: Destination, authorization: bytes = b"") -> byt
 
 def basic_authorization(user: bytes, password: bytes) -> bytes:
     """Return the value of an Authorization field with Basic credentials (RFC 7617)."""
+    from binascii import b2a_base64
+
     return b"Basic " + b2a_base64(user + b":" + password, newline=False)
 
 
