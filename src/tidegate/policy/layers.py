@@ -135,7 +135,7 @@ def command_line(
     `@preset` stands for the hosts of a preset.
 
     Raises:
-        RuleError: when a text is no rule, or names no preset or profile; `what` begins with the option and its text.
+        RuleError: when a text is no rule, or names no preset or profile.
     """
     rows: list[Row] = []
     presets: list[PresetUse] = []
@@ -145,19 +145,16 @@ def command_line(
         ("--deny", Verdict.DENY, deny),
     ):
         for text in texts:
-            try:
-                if text[:1] == "@":
-                    _known_preset(text[1:])
-                    presets.append(PresetUse(text[1:], verdict, None, option))
-                    continue
-                rows.extend(
-                    rule_row(text, verdict, phase, "command-line", option, Origin.WRITTEN, Layer.COMMAND_LINE)
-                    for phase in _BOTH
-                )
-            except RuleError as error:
-                raise RuleError(f"{option} {text}: {error.what}", error.advice) from None
+            if text[:1] == "@":
+                _known_preset(text[1:])
+                presets.append(PresetUse(text[1:], verdict, None, option))
+                continue
+            rows.extend(
+                rule_row(text, verdict, phase, "command-line", option, Origin.WRITTEN, Layer.COMMAND_LINE)
+                for phase in _BOTH
+            )
     if profile is not None and profile not in PROFILES:
-        raise RuleError(f"--profile {profile}: there is no such profile", f"one of {', '.join(PROFILES)}")
+        raise RuleError("there is no such profile", f"one of {', '.join(PROFILES)}")
     return PolicyLayer(Layer.COMMAND_LINE, "command line", tuple(rows), tuple(presets), profile=profile)
 
 
