@@ -355,7 +355,10 @@ def raw(
         return _talk(where, data, by_byte=by_byte, shut=shut, timeout=timeout, until=until)
     with socket.socket(socket.AF_INET6 if ":" in where[0] else socket.AF_INET) as sock:
         sock.settimeout(timeout)
-        sock.connect(where)
+        try:
+            sock.connect(where)
+        except ConnectionResetError:
+            return b""  # accepted and reset before connect() returned
         return _talk(sock, data, by_byte=by_byte, shut=shut, timeout=timeout, until=until)
 
 
