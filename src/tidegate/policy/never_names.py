@@ -8,17 +8,25 @@ from __future__ import annotations
 
 NEVER_NAMES = frozenset(
     {
-        "metadata",  # Google Compute Engine, short form inside a VM
-        "metadata.google.internal",  # https://cloud.google.com/compute/docs/metadata/querying-metadata
-        "metadata.goog",  # the same service's newer name
-        "instance-data",  # Amazon EC2, resolved by its VPC resolver
-        "instance-data.ec2.internal",  # https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html
-        "metadata.azure.internal",  # Azure, IMDS by name in some images
-        "metadata.oraclecloud.com",  # Oracle Cloud, IMDS by name in VCN resolvers
-        "metadata.tencentyun.com",  # https://www.tencentcloud.com/document/product/213/4934
-        "metadata.platformequinix.com",  # Equinix Metal
-        "metadata.packet.net",  # the same under its former name
-        "api.metadata.cloud.ibm.com",  # https://cloud.ibm.com/docs/vpc?topic=vpc-imd-configure-service
-        "rancher-metadata",  # Rancher, in its managed network
+        # Google: https://cloud.google.com/compute/docs/metadata/querying-metadata
+        "metadata.google.internal",
+        "metadata.goog",
+        "metadata",  # the short form inside a VM
+        # Amazon: what the resolver of a VPC answers for its instances
+        "instance-data",
+        "instance-data.ec2.internal",
+        # Tencent: https://www.tencentcloud.com/document/product/213/4934
+        "metadata.tencentyun.com",
+        # IBM: https://cloud.ibm.com/docs/vpc?topic=vpc-imd-configure-service
+        "api.metadata.cloud.ibm.com",
+        # Equinix Metal, and its name as Packet
+        "metadata.platformequinix.com",
+        "metadata.packet.net",
+        # Names that these clouds' networks, or an image's hosts file, may lead to the service
+        "metadata.azure.com",
+        "metadata.azure.internal",
+        "metadata.digitalocean.com",
+        "metadata.oraclecloud.com",
+        "rancher-metadata",
     },
 )
