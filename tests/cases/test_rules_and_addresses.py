@@ -1,7 +1,7 @@
 """CASES.md, rules and addresses: from the bytes of a request to the final decision, without any network.
 
-Each test takes what a hostile or clumsy client sends, reads it as the gate does, decides it, resolves it by a table, and
-admits the answer. The gate's own tests send the same over sockets.
+Each test takes what a hostile or clumsy client sends, reads it as the gate does, decides it, resolves it by a table,
+and admits the answer. The gate's own tests send the same over sockets.
 """
 
 from __future__ import annotations
