@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import statistics
 import sys
 
 from bench import build, network, profiles
@@ -45,6 +46,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--peers", default="", metavar="A,B", help=f"only these, comma-separated, of: {known}")
     parser.add_argument("--rounds", type=int, default=0, help=f"rounds of each load ({_FULL[0]})")
     parser.add_argument("--seconds", type=float, default=0.0, help=f"seconds of each load ({_FULL[1]:g})")
+    parser.add_argument(
+        "--patience", type=float, default=-1.0, help="seconds a sample waits for a quiet machine (3; 0 with --quick)"
+    )
     parser.add_argument("--gate-command", default="", metavar="CMD", help="another driver instead of gate_driver.py")
     parser.add_argument("--profile", default="", choices=["", *profiles.LOADS], help="profile the gate under one load")
     parser.add_argument("--json", default=os.path.join(build.HERE, "results.json"), metavar="FILE")
@@ -104,16 +108,18 @@ def _run(options: argparse.Namespace, wanted: set[str]) -> None:
         peers=tuple(kind for kind in PEERS if kind.name in wanted),
         rounds=options.rounds or rounds,
         seconds=options.seconds or seconds,
-        folder=build.RUN,
+        folder=os.path.join(build.RUN, str(os.getpid())),
         results=results,
         by_name=network.inside(),
         quick=options.quick,
+        patience=options.patience if options.patience >= 0 else 0.0 if options.quick else 3.0,
     )
     results.about |= machine() | {"rounds": context.rounds, "seconds": context.seconds}
     results.about["namespaces"] = network.inside()
     results.about["load_before"] = round(os.getloadavg()[0], 1)
     _measure(context, options.only or list(MEASURES))
     results.about["load_after"] = round(os.getloadavg()[0], 1)
+    results.about["others"] = round(statistics.median(context.others), 2) if context.others else 0.0
     bounds = judge_all(results)
     profiled: dict[str, str] = {}
     full = not options.quick and not options.only and not options.peers

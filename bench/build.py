@@ -59,10 +59,11 @@ def compile_native() -> None:
         newest = max(os.path.getmtime(source), os.path.getmtime(os.path.join(NATIVE, "common.h")))
         if os.path.exists(binary) and os.path.getmtime(binary) > newest:
             continue
-        done = _run([compiler, "-O2", "-Wall", "-Wextra", "-Wno-unused-function", "-o", binary + ".new", source])
+        made = f"{binary}.{os.getpid()}"
+        done = _run([compiler, "-O2", "-Wall", "-Wextra", "-Wno-unused-function", "-o", made, source])
         if done is not None:
             raise BenchError(f"{source} does not compile: {done}")
-        os.replace(binary + ".new", binary)
+        os.replace(made, binary)
 
 
 def install_peers(wanted: set[str]) -> dict[str, str]:

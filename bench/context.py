@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bench.processes import BenchError
+from bench.quiet import Others, wait_for_quiet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +21,11 @@ DIRECT = "direct"
 
 @dataclass
 class Context:
-    """One run of the bench. `seconds` is the length of each load, `folder` where peers keep their files."""
+    """One run of the bench.
+
+    `seconds` is the length of each load, `folder` where peers keep their files, `patience` how many seconds a sample
+    may wait for a quiet machine, `others` the share of the processors that others used during each sample.
+    """
 
     peers: tuple[type[Peer], ...]
     rounds: int
@@ -29,6 +34,8 @@ class Context:
     results: Results
     by_name: bool
     quick: bool = False
+    patience: float = 0.0
+    others: list[float] = field(default_factory=list)
 
     @property
     def missing(self) -> dict[str, str]:
@@ -51,6 +58,14 @@ class Context:
         """Note that something could not be measured; the run goes on without it."""
         self.results.failed.setdefault(what, str(why))
         self.say(f"{what}: {why}")
+
+    @contextmanager
+    def sampling(self) -> Iterator[None]:
+        """Surround one sample: wait for a quiet moment before it, and note how quiet the machine stayed."""
+        wait_for_quiet(self.patience)
+        others = Others()
+        yield
+        self.others.append(others.share())
 
     @contextmanager
     def running(self, mode: str) -> Iterator[list[Peer]]:

@@ -107,8 +107,8 @@ def _machine_line(about: dict[str, Any]) -> str:
     return (
         f"Machine: {about.get('cores')} shared cores ({about.get('architecture')}), {about.get('memory_gb')} GB of"
         f" memory, kernel {about.get('kernel')}, Python {about.get('python')}. {about.get('rounds')} rounds of"
-        f" {about.get('seconds')} s each, interleaved. Load average {about.get('load_before')} before and"
-        f" {about.get('load_after')} after (the bench itself keeps it near the number of cores)."
+        f" {about.get('seconds')} s each, interleaved. During the samples other work used"
+        f" {100 * about.get('others', 0):.0f} % of the processors (median)."
     )
 
 

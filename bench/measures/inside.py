@@ -48,7 +48,8 @@ def measure_inside(context: Context) -> None:
                     if (key, sandbox.name) in broken:
                         continue
                     try:
-                        said = _run(sandbox, load, context.seconds)
+                        with context.sampling():
+                            said = _run(sandbox, load, context.seconds)
                     except BenchError as error:
                         broken.add((key, sandbox.name))
                         context.failed(f"{sandbox.name}: {title}", error)

@@ -1,6 +1,7 @@
 """How long `true` takes: bare, in bubblewrap, in tidegate's hold with and without the self-test, in sandbox-runtime.
 
-Wall time from fork to the end of the whole command, the sandboxes in turn. The first run of each is not counted: it
+Wall time from fork to the end of the whole command, the sandboxes in turn; beside it the processor time of all its
+processes that were waited for. The first run of each is not counted: it
 warms caches, and it says whether the sandbox works here at all.
 """
 
@@ -16,6 +17,7 @@ from bench.sandboxes import Sandbox
 
 if TYPE_CHECKING:
     from bench.context import Context
+    from bench.results import Series
 
 BARE = "bare true"
 _FULL, _QUICK = 21, 5
@@ -43,21 +45,22 @@ def measure_startup(context: Context) -> None:
     rounds = _QUICK if context.quick else _FULL
     context.say(f"start-up, {rounds} rounds")
     for _ in range(rounds):
-        measure.of(BARE).add(_milliseconds(["true"], dict(os.environ)))
-        for sandbox in working:
-            measure.of(sandbox.name).add(_milliseconds(sandbox.command(["true"]), sandbox.environment()))
+        with context.sampling():
+            _time(measure.of(BARE), ["true"], dict(os.environ))
+            for sandbox in working:
+                _time(measure.of(sandbox.name), sandbox.command(["true"]), sandbox.environment())
 
 
-def _milliseconds(command: list[str], env: dict[str, str]) -> float:
+def _time(series: Series, command: list[str], env: dict[str, str]) -> None:
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     try:
         actions = [(os.POSIX_SPAWN_DUP2, null, number) for number in range(3)]
         began = time.perf_counter()
         pid = os.posix_spawnp(command[0], command, env, file_actions=actions)
-        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        _, status, usage = os.wait4(pid, 0)
         took = time.perf_counter() - began
     finally:
         os.close(null)
     if status:
-        raise BenchError(f"{' '.join(command)} ended with {status}")
-    return took * 1000
+        raise BenchError(f"{' '.join(command)} ended with {os.waitstatus_to_exitcode(status)}")
+    series.add(took * 1000, cpu_ms=(usage.ru_utime + usage.ru_stime) * 1000)

@@ -87,11 +87,13 @@ def _rounds(context: Context, measure: Measure, load: Load, peers: list[Peer], o
     for number, peer in context.turns(peers):
         if direct and number != compared:
             compared = number
-            _sample(measure, DIRECT, load, origin, None)
+            with context.sampling():
+                _sample(measure, DIRECT, load, origin, None)
         if peer.name in broken:
             continue
         try:
-            _sample(measure, peer.name, load, peer.origin, peer)
+            with context.sampling():
+                _sample(measure, peer.name, load, peer.origin, peer)
         except BenchError as error:
             broken.add(peer.name)
             context.failed(f"{peer.name}: {measure.title}", error)

@@ -455,8 +455,7 @@ int main(int argc, char **argv) {
     if (!target) die("--target is missing");
     if (clients < 1 || clients > 20000 || sources > 200 || payload_length < 1 || payload_length > sizeof payload || seconds > 600)
         die("a number is out of bounds");
-    memset(payload, 'p', sizeof payload);
-    memset(bulk, 'b', sizeof bulk);
+    /* Zeros: neither HTTP nor TLS, as the first bytes of database protocols are. */
     if (hello) make_hello(hello);
     if (direct) {
         destination = parse_address(target);

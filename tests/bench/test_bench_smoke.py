@@ -1,0 +1,124 @@
+"""The bench runs, counts honestly and writes what its README says; its figures are not judged here."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bench import build, loads
+from bench.bounds import BOUNDS, judge_all
+from bench.report import bounds_table, markdown
+from bench.results import Results
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler"),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def native() -> None:
+    """Compile the load generator and the origin."""
+    build.compile_native()
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the bench's command line with this interpreter, without installing anything."""
+    return subprocess.run(
+        [sys.executable, "-m", "bench", *arguments],
+        cwd=build.ROOT,
+        env=os.environ | {"PYTHONPATH": f"{build.ROOT}:{build.ROOT}/src"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_tiny_run_writes_the_json_that_the_readme_describes(tmp_path: Path) -> None:
+    """GAT-11: tidegate's gate serves tunnels, refusals and requests of the bench without an error."""
+    path = tmp_path / "results.json"
+    options = ["--rounds", "1", "--seconds", "0.2", "--patience", "0", "--peers", "tidegate", "--json", str(path)]
+    done = bench("--only", "tunnels", "--only", "refusals", "--only", "requests", *options)
+    assert done.returncode == 0, done.stderr
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    assert set(data) == {"format", "about", "versions", "settings", "missing", "failed", "measures", "bounds"}
+    assert data["format"] == 1
+    assert data["failed"] == {}, done.stderr
+    assert set(data["measures"]) == {"tunnels_1", "tunnels_32", "tunnels_256", "refuse_32", "get_32"}
+    for measure in data["measures"].values():
+        series = measure["peers"]["tidegate"]
+        assert series["median"] > 0
+        assert series["errors"] == 0, series
+        assert series["more"]["cpu_us"] >= 0
+    assert {bound["met"] for bound in data["bounds"]} <= {True, False, None}
+    assert len(data["bounds"]) == len(BOUNDS)
+
+
+def test_a_measure_that_does_not_exist_is_named() -> None:
+    """An unknown name is one clear line and status 2, and nothing is measured."""
+    done = bench("--only", "nothing")
+    assert done.returncode == 2
+    assert "no such measure: nothing" in done.stderr
+
+
+def test_a_load_that_fails_counts_errors_and_no_success() -> None:
+    """A proxy that is not there, or refuses what should pass, never looks fast."""
+    origin = loads.Origin()
+    try:
+        with socket.socket() as bound:
+            bound.bind(("127.0.0.1", 0))
+            nobody = f"127.0.0.1:{bound.getsockname()[1]}"
+            said = loads.run_load(loads.Load("tunnels", clients=2, seconds=0.3, warmup=0.0), origin, nobody)
+        assert said["operations"] == 0
+        assert said["errors"] > 0
+        assert "refused" in said["first_error"]
+        # An HTTP origin in the place of the proxy answers a CONNECT with 200 and a body, which is no refusal.
+        web = f"127.0.0.1:{origin.ports['http']}"
+        said = loads.run_load(loads.Load("refuse", clients=2, seconds=0.3, warmup=0.0), origin, web)
+        assert said["operations"] == 0
+        assert said["errors"] > 0
+    finally:
+        origin.stop()
+
+
+@pytest.mark.parametrize(("mode", "port"), [("tunnels", "echo"), ("up", "sink"), ("down", "source"), ("get", "http")])
+def test_each_load_moves_something_when_nothing_is_between(mode: str, port: str) -> None:
+    """The origin serves every load directly, without an error."""
+    origin = loads.Origin()
+    try:
+        said = loads.run_load(loads.Load(mode, port=port, clients=3, seconds=0.3, warmup=0.1), origin, None)
+    finally:
+        origin.stop()
+    assert said["errors"] == 0, said
+    assert said["operations"] > 0 or said["bytes"] > 0
+
+
+def test_bounds_are_met_missed_or_not_measured() -> None:
+    """A bound compares medians of one run: at the limit it holds, below it does not, without a figure neither."""
+    results = Results()
+    squid = results.measure("tunnels_32", "tunnels", "1/s").of("squid")
+    squid.add(1000)
+    tidegate = results.measure("tunnels_32", "tunnels", "1/s").of("tidegate")
+    tidegate.add(1300)
+    judged = {bound["text"]: bound["met"] for bound in judge_all(results)}
+    assert judged["tunnels/s, 32 clients, at least 1.3 x squid"] is True
+    assert judged["tunnels/s, 32 clients, at least 0.9 x tinyproxy"] is None
+    tidegate.add(1299)
+    tidegate.add(1299)
+    bounds = judge_all(results)
+    assert bounds[0]["met"] is False
+    table = "\n".join(bounds_table(bounds))
+    assert "**missed**" in table
+    assert "not measured" in table
+    assert "1,299" in markdown(results, bounds, {"tunnels": "where the time went"})
