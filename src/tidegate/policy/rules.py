@@ -186,7 +186,7 @@ def _suggest(text: str) -> str:
 
 def _port(text: str, host: str) -> None:
     if text == "*":
-        raise RuleError("any port is written without one", host or _EXAMPLES)
+        raise RuleError("any port is written without one", _suggest(host))
     try:
         parse_port(text)
     except PortError as error:
