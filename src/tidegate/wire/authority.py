@@ -14,11 +14,14 @@ from __future__ import annotations
 from tidegate.model.destination import Destination, PortError, parse_authority, parse_port, split_authority
 from tidegate.model.host import HostError, canonical_host
 from tidegate.model.reason import Reason
-from tidegate.wire.errors import WireError, escaped
+from tidegate.wire.errors import WireError, escaped, shown_host
 from tidegate.wire.framing import request_framing
+from tidegate.wire.grammar import ALPHA, DIGIT
 from tidegate.wire.http1 import RequestHead
 
 HTTP_PORT = 80
+_SCHEME = ALPHA + DIGIT + b"+-."  # RFC 3986 section 3.1
+_MORE = frozenset(b"@?#")  # with one of these in it a target may hold a secret where a port should be
 
 # Authority as sent -> destination. A pure function of its key, so this is only memory of work done; bounded by
 # being emptied when full, and only short keys go in. Two, because a text without a port means two things.
@@ -36,7 +39,7 @@ def connect_target(head: RequestHead) -> Destination:
             a body is announced: what follows a CONNECT is the tunnel.
     """
     target = head.target
-    destination = _connect_known.get(target) or _destination(target, None, _connect_known)
+    destination = _connect_known.get(target) or _destination(target, target, None, _connect_known)
     host = head.get(b"host")  # mostly the same text as the target
     if host != target or head.names.count(b"host") != 1:
         _check_host(head, destination)
@@ -59,7 +62,7 @@ def absolute_target(head: RequestHead) -> tuple[Destination, bytes]:
         raise _not_absolute(head)
     end = _authority_end(target)
     authority = target[7:end]
-    destination = _http_known.get(authority) or _destination(authority, HTTP_PORT, _http_known)
+    destination = _http_known.get(authority) or _destination(target, authority, HTTP_PORT, _http_known)
     host = head.get(b"host")
     if host != authority or head.names.count(b"host") != 1:
         _check_host(head, destination)
@@ -84,14 +87,19 @@ def host_field(destination: Destination, default_port: int = HTTP_PORT) -> bytes
     return (text if destination.port == default_port else f"{text}:{destination.port}").encode("ascii")
 
 
-def _destination(authority: bytes, default_port: int | None, known: dict[bytes, Destination]) -> Destination:
+def _destination(
+    target: bytes, authority: bytes, default_port: int | None, known: dict[bytes, Destination]
+) -> Destination:
+    # `target` is what the client sent, for what may be shown of it; `authority` is the part of it that counts.
     try:
         destination = parse_authority(authority, default_port)
     except HostError as error:
         detail = "CONNECT takes host:port, not a URL" if b"/" in authority else error.what
-        raise WireError(Reason.BAD_HOST, detail, raw=_shown(authority)) from None
+        raise WireError(Reason.BAD_HOST, detail, raw=shown_host(target)) from None
     except PortError as error:
-        raise WireError(Reason.BAD_PORT, error.what, raw=_shown(authority)) from None
+        vague = b"/" in authority or not _MORE.isdisjoint(target)
+        detail = "the port is not a number from 1 to 65535" if vague else error.what
+        raise WireError(Reason.BAD_PORT, detail, raw=shown_host(target)) from None
     if len(authority) <= _MAX_KNOWN_KEY:
         if len(known) >= _MAX_KNOWN:
             known.clear()
@@ -112,9 +120,9 @@ def _authority_end(target: bytes) -> int:
 
 
 def _not_absolute(head: RequestHead) -> WireError:
-    scheme, separator, behind = head.target.partition(b"://")
-    if separator and b"/" not in scheme:
-        shown = _shown(behind.split(b"/", 1)[0].split(b"?", 1)[0])
+    scheme, separator, _ = head.target.partition(b"://")
+    if separator and not scheme.translate(None, _SCHEME):
+        shown = shown_host(head.target)
         if scheme.lower() == b"https":
             detail = "https:// goes through CONNECT host:443, so that TLS stays between the client and the server"
             return WireError(Reason.REQUEST_FORM, detail, raw=shown)
@@ -141,8 +149,3 @@ def _check_host(head: RequestHead, destination: Destination) -> None:
         raise WireError(Reason.HOST_MISMATCH, "the request line decides, so they must agree", destination=destination)
     if port is not None and port != destination.port:
         raise WireError(Reason.HOST_MISMATCH, "it names another port", destination=destination)
-
-
-def _shown(authority: bytes) -> str:
-    # Without what stands before '@': that may be a password.
-    return escaped(authority.rpartition(b"@")[2])

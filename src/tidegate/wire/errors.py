@@ -15,6 +15,8 @@ MAX_LINE = 2048  # characters of a line for people
 # Code points 0-255 as they may be shown; str.translate of the latin-1 text is one call for any length.
 _SHOWN = {code: chr(code) if 0x20 <= code < 0x7F and code != 0x5C else f"\\x{code:02x}" for code in range(256)}
 
+_ENDS = frozenset(b"/?#\\")  # of an authority; to some parsers the backslash too
+
 
 class WireError(Exception):
     """The bytes are not what they must be.
@@ -62,3 +64,19 @@ def escaped(raw: bytes | str, limit: int = MAX_SHOWN) -> str:
     # Never end in the middle of an escape.
     cut = text.rfind("\\", limit - 3)
     return text[:cut] if cut >= 0 else text
+
+
+def shown_host(raw: bytes) -> str:
+    """Return what of a malformed URL or authority may be shown: the host and port, escaped.
+
+    Never a user name with a password, a path or a query, also where it is unclear which is which.
+    """
+    scheme, separator, behind = raw.partition(b"://")
+    text = behind if separator and not _ENDS.intersection(scheme) else raw
+    end = next((at for at, byte in enumerate(text) if byte in _ENDS), len(text))
+    host, rest = text[:end], text[end:]
+    if b"@" in host:
+        host = host.rpartition(b"@")[2]
+    elif b"@" in rest and host[:1] != b"[":
+        host = host.partition(b":")[0]  # `name:part-of-a-password/…@host`, perhaps
+    return escaped(host)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from tidegate.model.limits import DEFAULT_LIMITS, Limits
 from tidegate.model.reason import Reason
-from tidegate.wire.errors import WireError, escaped
+from tidegate.wire.errors import WireError, escaped, shown_host
 from tidegate.wire.grammar import FIELD, HEAD, OWS, TOKEN, VCHAR, is_token
 
 Version = tuple[int, int]
@@ -282,7 +282,7 @@ def _bad_request_line(line: bytes) -> WireError:
         scheme, separator, behind = target.partition(b"://")
         authority = behind.split(b"/", 1)[0] if separator and is_token(scheme) else b""
     if authority.translate(None, VCHAR):
-        shown = escaped(authority.rpartition(b"@")[2])
+        shown = shown_host(target)
         return WireError(Reason.BAD_HOST, "it has a space, a control byte or a byte outside ASCII", raw=shown)
     return WireError(Reason.BAD_REQUEST, "the target is empty, or has a space or a byte outside visible ASCII")
 

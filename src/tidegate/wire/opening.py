@@ -18,7 +18,7 @@ from tidegate.model.limits import DEFAULT_LIMITS, Limits
 from tidegate.model.reason import Reason
 from tidegate.model.value import Value
 from tidegate.wire.client_hello import ClientHello, ClientHelloReader
-from tidegate.wire.errors import WireError, escaped
+from tidegate.wire.errors import WireError, shown_host
 from tidegate.wire.first_bytes import Speaks
 from tidegate.wire.grammar import FIELD, TOKEN
 from tidegate.wire.http1 import MAX_METHOD, head_end, parse_request_head
@@ -156,6 +156,6 @@ def _hosts(head_bytes: bytes, limits: Limits) -> tuple[Host, ...]:
         try:
             found.append(canonical_host(split_authority(authority)[0]))
         except HostError as error:
-            shown = escaped(authority.rpartition(b"@")[2])
-            raise WireError(Reason.BAD_HOST, f"inside the tunnel: {error.what}", raw=shown) from None
+            detail = f"inside the tunnel: {error.what}"
+            raise WireError(Reason.BAD_HOST, detail, raw=shown_host(authority)) from None
     return tuple(dict.fromkeys(found))

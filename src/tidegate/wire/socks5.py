@@ -15,7 +15,7 @@ from _socket import AF_INET, AF_INET6, inet_ntop
 from tidegate.model.destination import Destination
 from tidegate.model.host import Host, HostError, canonical_host
 from tidegate.model.reason import Reason
-from tidegate.wire.errors import WireError, escaped
+from tidegate.wire.errors import WireError, shown_host
 
 VERSION = 5
 NO_AUTH = b"\x05\x00"
@@ -140,7 +140,7 @@ def _named(text: bytes) -> Host:
         bare = b":" in text and text[:1] != b"["
         return canonical_host(b"[" + text + b"]" if bare else text)
     except HostError as error:
-        raise WireError(Reason.BAD_HOST, error.what, raw=escaped(text), reply=reply(GENERAL_FAILURE)) from None
+        raise WireError(Reason.BAD_HOST, error.what, raw=shown_host(text), reply=reply(GENERAL_FAILURE)) from None
 
 
 def _bad(detail: str, code: int = GENERAL_FAILURE, reason: Reason = Reason.BAD_SOCKS) -> WireError:

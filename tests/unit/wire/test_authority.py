@@ -250,11 +250,26 @@ def test_a_password_is_never_shown() -> None:
         (connect, b"me:hunter2@evil.test:443"),
         (absolute, b"http://me:hunter2@evil.test/"),
         (absolute, b"https://me:hunter2@evil.test/"),
+        (absolute, b"me:hunter2@evil.test://"),
+        (absolute, b"http://evil.test:hunter2/x@y"),
+        (connect, b"evil.test:443?hunter2"),
+        (connect, b"evil.test:443/hunter2"),
+        (connect, b"http://evil.test:443/?hunter2"),
     ]:
         with pytest.raises(WireError) as caught:
             call(target)
         assert "hunter2" not in caught.value.sentence()
-        assert "evil.test" in caught.value.raw
+        assert caught.value.raw in {"", "evil.test", "evil.test:443"}
+
+
+def test_a_short_target_is_as_discreet() -> None:
+    """What stands where a port should be is shown only where it can be nothing else (B08)."""
+    for target in (b"a:1?hunter2", b"a:hunter2/", b"a:1#hunter2"):
+        with pytest.raises(WireError) as caught:
+            connect(target)
+        assert "hunter2" not in caught.value.detail
+    with pytest.raises(WireError, match="'44x'"):
+        connect(b"a:44x")
 
 
 def test_no_query_string_is_shown() -> None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import h11
+import httptools
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.unit.wire.feeding import outcome
+from tests.unit.wire.feeding import outcome, read_body
 from tidegate.model.reason import Reason
+from tidegate.wire.body import make_body
 from tidegate.wire.framing import CHUNKED, NO_BODY, UNTIL_CLOSE, Framing, Kind, request_framing, response_framing
 from tidegate.wire.http1 import parse_request_head, parse_response_head
 
@@ -136,3 +141,109 @@ def test_a_response_without_a_length_lasts_until_the_close() -> None:
     assert not UNTIL_CLOSE.empty
     assert NO_BODY.empty
     assert not CHUNKED.empty
+
+
+FIELDS = st.lists(
+    st.sampled_from(
+        [
+            *(
+                b"Content-Length: 0",
+                b"Content-Length: 3",
+                b"Content-Length: 4",
+                b"Content-Length: 3, 3",
+                b"Content-Length: 03",
+            ),
+            *(
+                b"Transfer-Encoding: chunked",
+                b"Transfer-Encoding: Chunked",
+                b"Transfer-Encoding: gzip, chunked",
+                b"X: y",
+            ),
+        ]
+    ),
+    max_size=3,
+)
+BODIES = st.lists(
+    st.sampled_from([b"abc", b"3\r\nabc\r\n", b"0\r\n\r\n", b"\r\n", b"GET / HTTP/1.1\r\n\r\n", b"d"]), max_size=4
+).map(b"".join)
+
+
+def read_message(rest: bytes, make_framing: Any) -> Any:
+    """Return the data of a body and what is left of `rest`, None where we refuse or wait."""
+    framing = outcome(make_framing)
+    if not isinstance(framing, Framing):
+        return None
+    found = read_body(lambda: make_body(framing, decode=True), [rest] if not framing.empty else [])
+    if framing.empty:
+        return b"", rest
+    return (found[0], rest[found[1] :]) if isinstance(found, tuple) and found[2] else None
+
+
+def as_h11_reads(role: Any, data: bytes) -> tuple[bytes, bytes] | None:
+    """Return the body of one message and what is left, None where h11 refuses or waits."""
+    peer = h11.Connection(role)
+    if role is h11.CLIENT:
+        peer.send(h11.Request(method="GET", target="/", headers=[("Host", "a")]))
+        peer.send(h11.EndOfMessage())
+    peer.receive_data(data)
+    body = b""
+    try:
+        while True:
+            event = peer.next_event()
+            if isinstance(event, h11.Data):
+                body += bytes(event.data)
+            elif isinstance(event, h11.EndOfMessage):
+                return body, peer.trailing_data[0]
+            elif event is h11.NEED_DATA:
+                return None
+    except h11.RemoteProtocolError:
+        return None
+
+
+class Seen:
+    """Collects the body of the first message that httptools calls back."""
+
+    def __init__(self) -> None:
+        self.body = b""
+        self.ends = 0
+
+    def on_body(self, data: bytes) -> None:
+        """Take data of the first message."""
+        if not self.ends:
+            self.body += data
+
+    def on_message_complete(self) -> None:
+        """Count the ends."""
+        self.ends += 1
+
+
+@given(FIELDS, BODIES, st.sampled_from([b"GET", b"POST", b"DELETE"]))
+def test_a_request_that_others_accept_too_ends_at_the_same_byte(
+    fields: list[bytes], rest: bytes, method: bytes
+) -> None:
+    """Where h11 or httptools and we accept a request, its body is the same: nothing can be smuggled (B35)."""
+    head = b"%b http://a/ HTTP/1.1\r\nHost: a\r\n%b\r\n" % (method, b"".join(f + b"\r\n" for f in fields))
+    mine = read_message(rest, lambda: request_framing(parse_request_head(head)))
+    if mine is None:
+        return
+    theirs = as_h11_reads(h11.SERVER, head + rest)
+    if theirs is not None:
+        assert theirs == mine
+    seen = Seen()
+    try:
+        httptools.HttpRequestParser(seen).feed_data(head + rest[: len(rest) - len(mine[1])])
+    except httptools.HttpParserError:
+        return
+    assert (seen.body, seen.ends) == (mine[0], 1)
+
+
+@given(FIELDS, BODIES, st.sampled_from([b"200", b"204", b"304", b"404"]))
+def test_a_response_that_others_accept_too_ends_at_the_same_byte(
+    fields: list[bytes], rest: bytes, status: bytes
+) -> None:
+    """The same for responses, those without a body included (GAT-4)."""
+    head = b"HTTP/1.1 %b OK\r\n%b\r\n" % (status, b"".join(f + b"\r\n" for f in fields))
+    mine = read_message(rest, lambda: response_framing(parse_response_head(head), "GET"))
+    theirs = as_h11_reads(h11.CLIENT, head + rest)
+    if mine is not None and theirs is not None:
+        assert theirs == mine

@@ -1,4 +1,4 @@
-"""Proves what the first bytes inside a tunnel are taken for, and what is refused for them (GAT-9, B115, B116)."""
+"""Proves what the first bytes inside a tunnel are taken for, and what is refused for them (GAT-9, B115)."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def refused(reason: Reason, fix: str = "--allow a.test:22") -> Decision:
 
 
 def test_a_refusal_says_what_why_and_what_to_do() -> None:
-    """Status, one line of text with host, port, rule and fix, Proxy-Status with the same, close (GAT-7, B37, B41)."""
+    """Status, one line of text with host, port, rule and fix, Proxy-Status with the same, close (GAT-7, B41)."""
     assert refuse_decision(refused(Reason.PORT_NOT_ALLOWED)) == (
         b"HTTP/1.1 403 Forbidden\r\n"
         b"Content-Type: text/plain\r\n"
