@@ -8,8 +8,8 @@ Rules of the file:
 * A folder's file lies where a task can write, so it may name hosts in `network` and nothing else (POL-9).
 * Rules become rows (rows.py), presets and mirrors stay names: which hosts a preset has is decided by `layers.join`.
 
-10,000 rules load in about 50 ms on the 2-core machine this was written on (C parser 10 ms, tree 5 ms, rules 35 ms);
-`tests/unit/policy/test_loader.py` counts the work per rule instead of the time. Without the C parser it is about 300 ms.
+10,000 rules load in about 50 ms on the 2-core machine this was written on (C parser 10 ms, tree 5 ms, rules 35 ms), in
+about 300 ms without the C parser. `tests/unit/policy/test_loader.py` counts the calls per rule, not the time.
 
 It reads no file: the caller brings the bytes, and says which layer they are. Text -> tree is document.py.
 """
