@@ -111,7 +111,8 @@ def pytest_configure(config: pytest.Config) -> None:
         _State.why_not, _State.could_run = str(error), True
     except (OSError, RuntimeError) as error:
         _State.why_not, _State.could_run = f"the lab could not be laid out: {error}", True
-    namespaces.drop_ambient()
+    if os.geteuid() != 0:
+        namespaces.drop_ambient()
 
 
 def pytest_unconfigure() -> None:

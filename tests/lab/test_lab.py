@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.lab.api import Lab
 
 
@@ -173,3 +175,11 @@ def test_the_machine_can_change_and_is_put_back(lab: Lab) -> None:
     assert socket.gethostbyname("in-hosts.test") == "1.2.3.200"
     lab.origin("banner", addresses[0], 99, text="theirs")
     assert lab.raw((addresses[0], 99), b"", until=b"theirs") == b"theirs"
+
+
+def test_a_file_without_permissions_is_unreadable_for_a_user(isolated: None, tmp_path: Path) -> None:  # noqa: ARG001
+    """The user namespace of an ordinary user's tests does not make that user a root of files."""
+    path = tmp_path / "closed"
+    path.write_text("x")
+    path.chmod(0)
+    assert os.access(path, os.R_OK) == (os.geteuid() == 0)
