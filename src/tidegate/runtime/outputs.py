@@ -1,13 +1,15 @@
 """Files that `run` writes when the task has ended: --report and --status-file.
 
 The task may write in the folder where they lie, so a name there is not to be trusted afterwards. The folder is opened
-before the task starts; the file is made new beside its final name, never through a link, and renamed over it.
+before the task starts; the file is made new beside its final name, never through a link, and renamed over it. What is
+no file (/dev/stderr, /dev/fd/3, a named pipe) is opened before the task starts and written to.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
 
 from tidegate.model.errors import StartError, TidegateError
 
@@ -19,40 +21,67 @@ class OutputFile:
     """A file to be written once, at the end. `option` is how a person named it.
 
     Raises:
-        StartError: from the constructor, when its folder cannot be written (exit 78: nothing has run yet).
+        StartError: from the constructor, when it cannot be written (exit 78: nothing has run yet).
         TidegateError: from `write`, when the disk does not take it.
     """
 
     def __init__(self, path: str, option: str) -> None:
         self.path = path
         self._option = option
+        self._special = -1
         folder, self._name = os.path.split(os.path.abspath(path))
         if not self._name or os.path.isdir(path):
             raise StartError(f"{option} {path!r} is a folder", fix=f"{option} FILE")
         try:
+            if _is_special(path):
+                self._special = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+                os.set_blocking(self._special, True)
+                return
             self._folder = os.open(folder, _DIRECTORY)
             temporary = self._temporary()
             os.close(os.open(temporary, _NEW, 0o600, dir_fd=self._folder))
             os.unlink(temporary, dir_fd=self._folder)
         except OSError as error:
-            why = os.strerror(error.errno or errno.EIO)
-            raise StartError(f"{option} {path!r} cannot be written: {why}", fix=f"{option} FILE elsewhere") from None
+            raise StartError(
+                f"{option} {path!r} cannot be written: {_why(error)}", fix=f"{option} FILE elsewhere"
+            ) from None
 
     def write(self, text: str) -> None:
         """Put `text` in place of whatever bears the name now."""
-        temporary = self._temporary()
+        data = text.encode()
         try:
+            if self._special >= 0:
+                _write_all(self._special, data)
+                return
+            temporary = self._temporary()
             fd = os.open(temporary, _NEW, 0o644, dir_fd=self._folder)
             try:
-                data = text.encode()
-                while data:
-                    data = data[os.write(fd, data) :]
-            finally:
-                os.close(fd)
-            os.rename(temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+                _write_all(fd, data)
+                os.rename(temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            except OSError:
+                os.unlink(temporary, dir_fd=self._folder)
+                raise
         except OSError as error:
-            why = os.strerror(error.errno or errno.EIO)
-            raise TidegateError(f"{self._option} {self.path!r} cannot be written: {why}") from None
+            raise TidegateError(f"{self._option} {self.path!r} cannot be written: {_why(error)}") from None
 
     def _temporary(self) -> str:
         return f".{self._name[:64]}.{os.getpid()}.{os.urandom(4).hex()}"
+
+
+def _is_special(path: str) -> bool:
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+    finally:
+        os.close(fd)
+
+
+def _why(error: OSError) -> str:
+    return os.strerror(error.errno or errno.EIO)

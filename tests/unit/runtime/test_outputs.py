@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 from pathlib import Path
 
 import pytest
@@ -59,3 +61,34 @@ def test_a_disk_that_fills_later_is_one_line(tmp_path: Path) -> None:
     os.rmdir(tmp_path)
     with pytest.raises(TidegateError, match="--status-file"):
         file.write("x")
+
+
+def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
+    """--status-file /dev/fd/N and a named pipe: written to, not replaced; a pipe nobody reads stops the start."""
+    read, write = os.pipe()
+    file = OutputFile(f"/dev/fd/{write}", "--status-file")
+    os.close(write)
+    file.write("{}")
+    assert os.read(read, 10) == b"{}"
+    os.close(read)
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(StartError, match="--status-file"):
+        OutputFile(str(tmp_path / "fifo"), "--status-file")
+
+
+def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
+    """A disk that fills at the end is one line, and what was there before stays whole."""
+    path = tmp_path / "status"
+    path.write_text("before")
+    file = OutputFile(str(path), "--status-file")
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    old_handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, old[1]))
+        with pytest.raises(TidegateError, match="cannot be written"):
+            file.write("x" * 100)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+        signal.signal(signal.SIGXFSZ, old_handler)
+    assert path.read_text() == "before"
+    assert os.listdir(tmp_path) == ["status"]

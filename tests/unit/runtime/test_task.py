@@ -1,0 +1,35 @@
+"""tidegate.runtime.task: put together in tests/unit/cli/test_run.py; here what it hands on."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.runtime.task import Order, _spec, proxies_of
+
+ORDER = Order(
+    task="t1",
+    phase="runtime",
+    command=("true",),
+    folder="/srv/project",
+    environ={},
+    shares=(),
+    hidden=("/state",),
+    readonly=("/tidegate",),
+    selftest=True,
+    log="/log",
+)
+
+
+def test_only_the_operators_proxies_reach_the_gate() -> None:
+    """GAT-8: the gate's way out is the caller's own variables, in either case, and nothing else of the environment."""
+    environ = {"https_proxy": "a", "HTTP_PROXY": "b", "No_Proxy": "c", "all_proxy": "d", "FTP_PROXY": "e", "HOME": "/"}
+    assert proxies_of(environ) == {"https_proxy": "a", "HTTP_PROXY": "b", "No_Proxy": "c", "all_proxy": "d"}
+
+
+@pytest.mark.parametrize(("folder", "workspace"), [("/srv/project", "/srv/project"), ("/", None)])
+def test_the_workspace_is_the_folder_it_is_run_in(folder: str, workspace: str | None) -> None:
+    """HLD-14: the workspace is always bound; at the root there is nothing to bind."""
+    spec = _spec(ORDER.replace(folder=folder), {"A": "1"}, None)  # type: ignore[arg-type]
+    assert (spec.cwd, spec.workspace) == (folder, workspace)
+    assert (spec.hidden, spec.readonly, spec.selftest) == (("/state",), ("/tidegate",), True)
+    assert spec.env == {"A": "1"}
