@@ -65,10 +65,10 @@ class Answering:
         self._ended = False  # all is passed on but what the client has not taken yet
         self.begun = False
 
-    def read(self, origin: Origin, ended: int = 1) -> None:
+    def read(self, origin: Origin, *, through: bool = True) -> None:
         """Read what the origin sends until there is nothing, or the client does not take it.
 
-        `ended` when a short read proves nothing, because the end was announced or may have been.
+        Not `through` where an event has just told of new bytes: then a short read has emptied the socket.
         """
         exchange = self._exchange
         receive = origin.sock.recv_into
@@ -94,7 +94,7 @@ class Answering:
                 return
             if exchange.answer is not self or exchange.origin is not origin or exchange.client.blocked:
                 return
-            if count < SIZE and not ended:
+            if count < SIZE and not through and not origin.ending:
                 return
         exchange.gate.reactor.again(exchange, origin.fd, IN | ENDED)
 

@@ -236,15 +236,15 @@ class Client:
         tunnel = Tunnel(gate, self.listener, self.sock, sock, entry)
         tunnel.judge = Judge(tunnel)
         reactor.watch(tunnel.upstream_fd, tunnel)
-        if early:
-            tunnel.down.offer(early)
-        if self.rest:
-            tunnel.hear(self.rest)
         if self.watched:
             reactor.table[self.fd] = tunnel
             reactor.again(tunnel, self.fd, IN | ENDED)
         else:
             reactor.watch(self.fd, tunnel)
+        if early:
+            tunnel.down.offer(early)
+        if self.rest and tunnel.client is not None:
+            tunnel.hear(self.rest)
 
     def refused(self, decision: Decision, reason: Reason, plan: Plan | None, tried: tuple[str, ...]) -> None:
         """The policy, a person, an address or the network said no."""

@@ -78,10 +78,12 @@ class Exchange(Ends):
             if mask & OUT and self.origin.outlet.blocked:
                 origin_takes(self, self.origin)
             if mask & _INPUT and not self.closed and self.origin is not None:
+                if mask & ENDED:
+                    self.origin.ending = True  # told once: whoever reads up to the end of an answer does not see it
                 if self.answer is None:
                     self.drop_origin()  # it closed while idle, or speaks unasked
                 elif not self.client.blocked:
-                    self.answer.read(self.origin, mask & ENDED)
+                    self.answer.read(self.origin, through=False)
 
     # The client's side.
 
@@ -276,6 +278,7 @@ class Exchange(Ends):
             return False
         self.drop_origin()
         self.answer = None
+        self.entry.address = ""
         way = self.way = Way(self.gate, self.task, self.task.plan(request.destination), self, tunnel=False)
         way.start()
         return True
@@ -287,10 +290,11 @@ class Exchange(Ends):
             decision = entry.decision
             entry.write(How.FORWARDED, decision.reason if decision is not None else Reason.ALLOWED)
         self.entry = None
-        if not keep_origin or self.body is not None:
+        origin = self.origin
+        if not keep_origin or self.body is not None or (origin is not None and origin.ending):
             self.drop_origin()
-        elif self.origin is not None:
-            self.origin.used_at = self.gate.reactor.now
+        elif origin is not None:
+            origin.used_at = self.gate.reactor.now
         if close or self.body is not None:
             self.say_last(b"")
         else:

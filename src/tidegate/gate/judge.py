@@ -170,6 +170,7 @@ class Judge:
         self.waiting = False
         if decision.verdict is Verdict.ALLOW:
             self._pass()
+            self._tunnel.again(self._tunnel.up)  # what came meanwhile was told of once
         else:
             self._name_refused(decision)
 

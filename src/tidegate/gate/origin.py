@@ -30,7 +30,7 @@ FRESH = 1.0  # seconds for which an idle origin is taken to be there still, for 
 class Origin:
     """One connection to an origin (or to the upstream proxy on its behalf)."""
 
-    __slots__ = ("address", "around", "destination", "fd", "fresh", "outlet", "proxy", "sock", "used_at")
+    __slots__ = ("address", "around", "destination", "ending", "fd", "fresh", "outlet", "proxy", "sock", "used_at")
 
     def __init__(
         self, outlet: Outlet, destination: Destination, address: str, around: Surroundings, proxy: Proxy | None
@@ -43,6 +43,7 @@ class Origin:
         self.around = around
         self.proxy = proxy
         self.fresh = True
+        self.ending = False  # its end was announced
         self.used_at = 0.0
 
     def fits(self, request: Request, decision: Decision, around: Surroundings, now: float) -> bool:
