@@ -140,8 +140,7 @@ class Channel:
 def writer(fd: int) -> Callable[[bytearray], int]:
     """Return a call that writes without waiting, without changing a description that others share."""
     if _is_socket(fd):
-        kept = socket(fileno=os.dup(fd))
-        return lambda data: kept.send(data, MSG_DONTWAIT | MSG_NOSIGNAL)
+        return lambda data: _send(fd, data)
     if os.get_blocking(fd):
         return lambda data: os.write(fd, memoryview(data)[:A_BLOCKING_WRITE])
     return lambda data: os.write(fd, data)
@@ -150,9 +149,24 @@ def writer(fd: int) -> Callable[[bytearray], int]:
 def reader(fd: int) -> Callable[[int], bytes]:
     """Return a call that reads without waiting from a socket; from all else it may wait, so poll(2) comes first."""
     if _is_socket(fd):
-        kept = socket(fileno=os.dup(fd))
-        return lambda room: kept.recv(room, MSG_DONTWAIT)
+        return lambda room: _receive(fd, room)
     return lambda room: os.read(fd, room)
+
+
+def _send(fd: int, data: bytearray) -> int:
+    wire = socket(fileno=fd)
+    try:
+        return wire.send(data, MSG_DONTWAIT | MSG_NOSIGNAL)
+    finally:
+        wire.detach()
+
+
+def _receive(fd: int, room: int) -> bytes:
+    wire = socket(fileno=fd)
+    try:
+        return wire.recv(room, MSG_DONTWAIT)
+    finally:
+        wire.detach()
 
 
 def _is_socket(fd: int) -> bool:

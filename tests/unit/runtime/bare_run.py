@@ -1,6 +1,7 @@
 """Run a command under a real front and a real init, in a PID and mount namespace of its own, with no fence.
 
-For the tests of the front: `python bare_run.py [--status FILE] [--gate FD,PID] COMMAND...`. It is `run` without policy, gate and hold.
+For the tests of the front: `python bare_run.py [--status FILE] [--gate FD,PID] COMMAND...`. It is `run` without
+policy, gate and hold.
 """
 
 from __future__ import annotations

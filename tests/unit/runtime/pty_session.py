@@ -12,6 +12,10 @@ import struct
 import sys
 import termios
 import time
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BARE_RUN = os.path.join(HERE, "bare_run.py")
@@ -45,7 +49,7 @@ class Session:
         os.close(wait)
         os.close(go)
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -118,15 +122,16 @@ class Session:
         try:
             data = os.read(self.master, 65536)
         except OSError as error:
-            assert error.errno == errno.EIO
+            if error.errno != errno.EIO:
+                raise
             return False
         self.seen += data
         return bool(data)
 
 
-def wait_until(true: object, what: str, patience: float = PATIENCE) -> None:
+def wait_until(true: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
     """Wait until the call returns something true."""
     end = time.monotonic() + patience
-    while not true():  # type: ignore[operator]
+    while not true():
         assert time.monotonic() < end, f"waited in vain for {what}"
         time.sleep(0.01)

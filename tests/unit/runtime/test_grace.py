@@ -29,7 +29,7 @@ def test_asked_once_it_is_killed_after_the_grace_and_then_hard() -> None:
 
 
 def test_a_second_signal_is_impatience_only_when_it_comes_later() -> None:
-    """timeout(1) sends its signal to the process and to its group at once: that is one ask. A second later it is two."""
+    """timeout(1) signals the process and its group at once: that is one ask. A second later it is two."""
     twice = Grace()
     twice.asked(5.0)
     twice.asked(5.0 + SECOND_ASK - 0.001)

@@ -11,7 +11,7 @@ PARKED = {Mode.PARKED_AWAY, Mode.PARKED_HERE}
 
 
 def test_every_state_has_a_way_on_from_everything_that_can_happen_in_it() -> None:
-    """A running mode answers each stop, each continue and a lost terminal; a parked one each continue and the refusal."""
+    """A running mode answers each stop, continue and a lost terminal; a parked one each continue and the refusal."""
     running = set(Happening) - {Happening.REFUSED}
     parked = {Happening.RESUMED_FRONT, Happening.RESUMED_BACK, Happening.REFUSED}
     for mode in Mode:
@@ -20,7 +20,7 @@ def test_every_state_has_a_way_on_from_everything_that_can_happen_in_it() -> Non
 
 @pytest.mark.parametrize(("mode", "happening"), sorted(TRANSITIONS, key=str))
 def test_rules_that_hold_for_every_transition(mode: Mode, happening: Happening) -> None:
-    """The keyboard leads to the command exactly in HERE; a stop comes last and parks; a command is never left stopped."""
+    """The keyboard leads to the command only in HERE; a stop comes last and parks; no command is left stopped."""
     actions, after = TRANSITIONS[mode, happening]
     stops = STOPS.intersection(actions)
     assert (after in PARKED) == bool(stops)
@@ -39,7 +39,7 @@ def test_rules_that_hold_for_every_transition(mode: Mode, happening: Happening) 
 
 
 def test_stop_and_continue_in_the_foreground_leads_the_keyboard_back() -> None:
-    """Ctrl-Z in a full-screen program, then fg: the shell's job stops as a group, then the program has the keyboard again."""
+    """Ctrl-Z in a full-screen program, then fg: the job stops as a group, then the program has the keyboard again."""
     actions, mode = react(Mode.HERE, Happening.TYPED_STOP)
     assert actions == (Action.LEAVE, Action.STOP_GROUP)
     actions, mode = react(mode, Happening.RESUMED_FRONT)

@@ -37,8 +37,8 @@ def shell() -> Iterator[Session]:
         yield session
 
 
-# What a task does in most tests: say that it is ready, and answer signals. A shell would not do: dash forks with vfork, so a
-# signal that comes between fork and exec of its child leaves it waiting, alone as well as here.
+# What a task does in most tests: say that it is ready, and answer signals. A shell would not do: dash forks with
+# vfork, so a signal that comes between fork and exec of its child leaves it waiting, alone as well as here.
 PATIENT = """
 import os, signal, sys, time
 def caught(number, frame):
@@ -60,7 +60,7 @@ while True:
 
 @pytest.fixture
 def patient(tmp_path: object) -> str:
-    """A command line: `{patient} SIGNAL TIMES` catches the signal and exits with 7 at the last; 0 times: it has the default."""
+    """A command line: `{patient} SIGNAL TIMES` catches it and exits with 7 at the last; 0 times: the default."""
     path = f"{tmp_path}/patient.py"
     with open(path, "w") as file:
         file.write(PATIENT)
@@ -103,7 +103,7 @@ def test_a_return_is_added_once(inner: int, real: int, expected: bytes) -> None:
 
 
 def test_the_task_has_a_terminal_of_its_own_with_the_windows_size() -> None:
-    """HLD-9, HLD-13: inside, the terminal is the first of its own devpts, has the real size, and follows its changes."""
+    """HLD-9, HLD-13: inside is the first terminal of an own devpts, with the real size, which it follows."""
     script = "tty; stty size; trap 'stty size; exit 4' WINCH; echo ready; while :; do sleep 0.05; done"
     with Session(*RUN.split(), "sh", "-c", script, rows=33, columns=101) as session:
         assert session.expect(r"(/dev/pts/\d+)\r\n") == "/dev/pts/0"
@@ -448,7 +448,7 @@ def test_keys_typed_early_are_read_by_the_command() -> None:
 
 
 def test_output_faster_than_the_terminal_is_read_is_held_back() -> None:
-    """HLD-9: a terminal that is not read stops the command's writes; memory does not grow, and nothing is lost later."""
+    """HLD-9: a terminal that is not read stops the command's writes; no memory grows, nothing is lost."""
     with Session(*RUN.split(), "python3", "-c", "for i in range(200000): print(i)\nprint('done')") as session:
         session.wait_for_raw()
         time.sleep(0.5)

@@ -1,0 +1,146 @@
+"""How an end becomes an exit status, a sentence and a status file (HLD-7, HLD-16)."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import tidegate
+from tidegate.runtime.outcome import (
+    Outcome,
+    ended,
+    exec_sentence,
+    not_executed,
+    write_status_file,
+    write_tidegate_status,
+)
+
+
+@pytest.mark.parametrize(
+    ("wait_status", "exit_status", "number"),
+    [
+        (0, 0, 0),
+        (1 << 8, 1, 0),
+        (255 << 8, 255, 0),
+        (126 << 8, 126, 0),
+        (signal.SIGINT, 130, 2),
+        (signal.SIGKILL, 137, 9),
+        (signal.SIGTERM, 143, 15),
+        (signal.SIGSEGV | 0x80, 139, 11),  # with a core
+        (64, 192, 64),  # the last real-time signal
+    ],
+)
+def test_a_wait_status_becomes_an_exit_status(wait_status: int, exit_status: int, number: int) -> None:
+    """HLD-16: the command's own number, or 128 and its signal's."""
+    outcome = ended(wait_status)
+    assert (outcome.exit_status, outcome.signal, outcome.source) == (exit_status, number, "command")
+
+
+def test_a_lost_gate_is_70_whatever_the_command_did() -> None:
+    """HLD-7: 70, from tidegate, and never a death by SIGINT."""
+    outcome = ended(signal.SIGINT, gate_lost=True)
+    assert (outcome.exit_status, outcome.source, outcome.interrupted) == (70, "tidegate", False)
+    assert ended(signal.SIGINT).interrupted
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "status", "sentence"),
+    [
+        (errno.ENOENT, "not-found", 127, "tidegate: tool: command not found"),
+        (errno.EACCES, "not-executable", 126, "tidegate: tool: permission denied"),
+        (errno.ENOENT, "interpreter", 126, "tidegate: tool: the interpreter that its first line names cannot be run"),
+        (errno.ENOEXEC, "cannot", 126, "tidegate: tool: this machine cannot execute it (not a program for it)"),
+        (errno.E2BIG, "cannot", 126, "tidegate: tool: argument list too long"),
+    ],
+)
+def test_why_a_command_did_not_run(code: int, kind: str, status: int, sentence: str) -> None:
+    """HLD-16: 127 where it was not found, 126 for all else, and one line that says why."""
+    outcome = not_executed(code, kind)
+    assert (outcome.exit_status, outcome.started, outcome.source) == (status, False, "tidegate")
+    assert exec_sentence(outcome, "tool") == sentence
+
+
+def test_a_commands_name_is_escaped_in_the_line() -> None:
+    """A name with control bytes or undecodable ones cannot paint on the terminal."""
+    assert "\x1b" not in exec_sentence(not_executed(errno.ENOENT, "not-found"), "\x1b[2Jx\udcff\n")
+    assert "no such file" in exec_sentence(not_executed(errno.ENOENT, "not-found"), "./tool")
+
+
+def test_the_status_file_is_replaced_whole(tmp_path: object) -> None:
+    """HLD-7: one line of JSON under its name, over an older one, with no temporary file left."""
+    path = f"{tmp_path}/status"
+    with open(path, "w") as file:
+        file.write("old and much longer than what comes next" * 10)
+    write_status_file(path, ended(signal.SIGTERM), task='a"b\n', refusals=3, quiet=None)
+    with open(path) as file:
+        fields = json.loads(file.read())
+    assert fields == {
+        "source": "command",
+        "exit": 143,
+        "signal": 15,
+        "started": True,
+        "gate_lost": False,
+        "task": 'a"b\n',
+        "refusals": 3,
+        "quiet": None,
+    }
+    write_tidegate_status(path, 78, "no user namespaces")
+    with open(path) as file:
+        assert json.load(file) == {"source": "tidegate", "exit": 78, "signal": None, "what": "no user namespaces"}
+    assert os.listdir(str(tmp_path)) == ["status"]
+
+
+def test_a_status_file_may_be_a_pipe_and_an_impossible_one_is_an_error(tmp_path: object) -> None:
+    """A named pipe or /dev/fd/N is written to, not replaced; where nothing can be written the caller hears of it."""
+    reading, writing = os.pipe()
+    write_status_file(f"/dev/fd/{writing}", ended(0))
+    assert json.loads(os.read(reading, 1000))["exit"] == 0
+    os.close(reading)
+    os.close(writing)
+    with pytest.raises(OSError, match="No such file"):
+        write_status_file(f"{tmp_path}/no/folder", ended(0))
+    with pytest.raises(OSError, match="directory"):
+        write_status_file(str(tmp_path), ended(0))
+    assert os.listdir(str(tmp_path)) == []
+
+
+def test_a_link_stays_a_link(tmp_path: object) -> None:
+    """The file that a symbolic link names is replaced, not the link."""
+    os.symlink("target", f"{tmp_path}/status")
+    write_status_file(f"{tmp_path}/status", ended(0))
+    assert sorted(os.listdir(str(tmp_path))) == ["status", "target"]
+    assert os.path.islink(f"{tmp_path}/status")
+
+
+def end_by(expression: str) -> int:
+    """Return how a process ends that ends by this expression."""
+    source = os.path.dirname(os.path.dirname(tidegate.__file__))
+    script = (
+        f"import sys\nsys.path.insert(0, {source!r})\nfrom tidegate.runtime.outcome import *\n"
+        f"print('flushed')\n{expression}"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, start_new_session=True)
+    assert done.stdout == b"flushed\n"
+    assert done.stderr == b""
+    return done.returncode
+
+
+def test_the_front_ends_as_the_command_did() -> None:
+    """HLD-9, HLD-16: by status, by SIGINT where that was it, for its whole group where it was typed."""
+    assert end_by("die_like(ended(7 << 8))") == 7
+    assert end_by("die_like(ended(15))") == 143
+    assert end_by("die_like(ended(2))") == -2
+    assert end_by("die_like(ended(2, typed=True))") == -2
+    assert end_by("die_like(ended(2, gate_lost=True))") == 70
+    assert end_by("finish(77)") == 77
+
+
+def test_a_value_that_never_started_is_tidegates() -> None:
+    """Asked to end before the command began: nothing of the command's is in that status."""
+    assert Outcome(143, 15, started=False).source == "tidegate"
