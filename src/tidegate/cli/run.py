@@ -131,6 +131,10 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
     # What this run was told must not be what the next run is told by the task.
     readonly += [os.path.realpath(path) for path in (options.policy, FOLDER_FILE) if path and os.path.isfile(path)]
     if log:
+        from tidegate.journal.tasklog import open_log
+
+        # It is there before the hold is built, which can only cover what exists.
+        os.close(open_log(log))
         readonly.append(log)
     elif new_log:
         log = os.path.join(make_task_folder(state, task), LOG_NAME)
@@ -146,6 +150,7 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
         readonly=tuple(readonly),
         selftest=options.selftest,
         log=log,
+        rotate=not options.log,
     )
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tidegate.model.event import Event
 
 MAX_BYTES = 64 * 1024 * 1024  # about 150,000 lines
+UNBOUNDED = 1 << 62
 KEPT = 3
 _MAX_BUFFER = 256 * 1024  # written at once even inside a turn
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -61,7 +62,7 @@ class TaskLog:
         self._waiting = 0
         self._lost = 0
         self._why = ""
-        self._fd = _open(path)
+        self._fd = open_log(path)
         self._size = os.fstat(self._fd).st_size
 
     def record(self, event: Event) -> None:
@@ -135,7 +136,7 @@ class TaskLog:
                 if os.path.lexists(older):
                     os.rename(older, f"{self.path}.{number}")
             os.rename(self.path, f"{self.path}.1")
-            fresh = _open(self.path)
+            fresh = open_log(self.path)
         except (OSError, StartError):
             # Keep the old descriptor: a log over its bound is better than a lost one. Ask again after as much more.
             self._max_bytes += MAX_BYTES
@@ -144,7 +145,12 @@ class TaskLog:
         self._fd, self._size = fresh, 0
 
 
-def _open(path: str) -> int:
+def open_log(path: str) -> int:
+    """Open a log to append to it, made where it is not there, and return its descriptor.
+
+    Raises:
+        StartError: when it cannot be opened, or is a symbolic link.
+    """
     try:
         fd = os.open(path, _FLAGS, 0o600)
         # Shared, since two runs may name one --log: it tells the sweep that someone still writes here.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import marshal
 import os
+import select
 import sys
 from _socket import AF_UNIX, SOCK_STREAM, socketpair
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tidegate.journal.summary import Row
 
 _GONE = "the gate ended before the task began"
+_AGAIN = "run it again; if it stays, this is a bug of tidegate"
 
 
 class GateLink:
@@ -54,14 +56,31 @@ class GateLink:
         return self.channel.fileno()
 
     def configure(self, order: dict[str, Any]) -> None:
-        """Give the gate its task, policy and log, and wait until it can take a listener."""
+        """Give the gate its task, policy and log. It is not waited for: the hold is built meanwhile."""
         self._say(order)
-        self._expect("ready")
 
     def deliver(self, listener: int) -> None:
-        """Hand over the listening socket made inside the task's namespace, and wait until it is served."""
+        """Hand over the listening socket made inside the task's namespace; connections to it wait for the gate."""
         self._say(("listener",), listener)
+
+    def confirm(self) -> None:
+        """Wait until the gate serves the listener."""
+        self._expect("ready")
         self._expect("serving")
+
+    def why_not(self) -> StartError | None:
+        """Return what kept the gate from serving, None where it serves or has not spoken: then it is not to blame.
+
+        For a hold that found nobody behind the listener: the gate's own reason says more than that.
+        """
+        try:
+            while select.select((self.channel,), (), (), 0)[0]:
+                message = receive(self.channel)[0]
+                if message[0] == "failed":
+                    return StartError(message[1], fix=message[2], code="gate")
+        except ChannelClosedError:
+            return StartError(_GONE, fix=_AGAIN, code="gate")
+        return None
 
     def begin(self, at: float) -> None:
         """Say that the task begins at `at` (Unix time): what the gate saw before was the self-test.
@@ -123,7 +142,7 @@ class GateLink:
         try:
             message = receive(self.channel)[0]
         except ChannelClosedError:
-            raise StartError(_GONE, fix="run it again; if it stays, this is a bug of tidegate", code="gate") from None
+            raise StartError(_GONE, fix=_AGAIN, code="gate") from None
         if message[0] == "failed":
             raise StartError(message[1], fix=message[2], code="gate")
         if message[0] != word:

@@ -2,7 +2,8 @@
 
 Conversation on the channel (runtime/channel.py), the front speaks first:
 
-    front -> gate   {"task": id, "phase": p, "policy": plain, "log": path, "upstream": bool, "ports": (...)}
+    front -> gate   {"task": id, "phase": p, "policy": plain, "log": path, "rotate": bool,
+                     "environment": {proxies}, "protected_ports": (...)}
     gate  -> front  ("ready",) or ("failed", what, fix)
     front -> gate   ("listener",) with the descriptor of the listening socket
     gate  -> front  ("serving",)
@@ -18,6 +19,7 @@ it; it lives exactly as long as the other end of its channel.
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import time
@@ -115,7 +117,7 @@ def _serve(channel: socket) -> None:
     # These imports run while the front still builds the namespace: two cores share the start.
     from tidegate.gate.gate import Gate, GateTask
     from tidegate.gate.upstream import upstream_from_environment
-    from tidegate.journal.tasklog import TaskLog
+    from tidegate.journal.tasklog import MAX_BYTES, UNBOUNDED, TaskLog
     from tidegate.policy.snapshot import from_plain
 
     order: dict[str, Any] = receive(channel)[0]
@@ -126,7 +128,9 @@ def _serve(channel: socket) -> None:
         except ChannelClosedError:
             return
 
-    log = TaskLog(order["log"], order["task"], clock=time.time, warn=warn)  # noqa: TID251  the clock comes in here
+    # A log that a person named lies where the task may see it, covered: a fresh one after rotation would not be.
+    bound = MAX_BYTES if order["rotate"] else UNBOUNDED
+    log = TaskLog(order["log"], order["task"], clock=time.time, warn=warn, max_bytes=bound)  # noqa: TID251  the clock comes in here
     books = Books(log)
     gate = Gate(
         recorder=books,
@@ -163,6 +167,9 @@ def _serve(channel: socket) -> None:
     gate.register(channel.fileno(), heard)
     gate.later(_TICK, tick)
     send(channel, ("serving",))
+    # What is here now stays to the end; what comes may hold cycles.
+    gc.freeze()
+    gc.enable()
     gate.run()
     gate.close()
     books.close()

@@ -7,6 +7,9 @@ gate serves before the fence is proven, and the fence is proven before the comma
 
 from __future__ import annotations
 
+import gc
+
+from tidegate.model.errors import StartError
 from tidegate.model.value import Value
 from tidegate.runtime.environment import task_environment, without_proxies
 
@@ -39,6 +42,7 @@ class Order(Value):
     readonly: tuple[str, ...]
     selftest: bool
     log: str
+    rotate: bool = True
 
 
 class Ended(Value):
@@ -80,6 +84,7 @@ def run_behind_gate(
             "phase": order.phase,
             "policy": to_plain(policy),
             "log": order.log,
+            "rotate": order.rotate,
             "environment": proxies_of(order.environ),
             "protected_ports": (),
         }
@@ -87,10 +92,20 @@ def run_behind_gate(
     environment = task_environment(
         order.environ, task=order.task, host=GATE_HOST, port=GATE_PORT, own_loopback=True, capture=False
     )
-    running = hold.launch(_spec(order, environment, stdio), link.deliver)
+    try:
+        running = hold.launch(_spec(order, environment, stdio), link.deliver)
+    except StartError as error:
+        raise link.why_not() or error from None
+    try:
+        link.confirm()
+    except StartError:
+        running.kill()
+        running.wait()
+        raise
     # What came before this was the self-test, not the task.
     link.begin(clock())
     front = Front(running, stdio, gate_fd=link.fileno(), gate_pid=link.pid, inbox=inbox, on_gate_message=link.heard)
+    gc.enable()
     outcome = front.run()
     counted = link.finish()
     if counted is None:

@@ -31,9 +31,22 @@ def test_warnings_of_a_running_gate_arrive_whatever_their_pieces() -> None:
 def test_a_gate_that_cannot_take_its_order_is_a_start_error() -> None:
     """HLD-7: what goes wrong in the gate's process before the task is exit 78 with what it was."""
     link = GateLink(print)
+    link.configure({"task": "t1"})
     with pytest.raises(StartError) as raised:
-        link.configure({"task": "t1"})
+        link.confirm()
     assert raised.value.exit_status == 78
+    link.close()
+
+
+def test_the_gates_own_reason_is_found_when_a_hold_finds_nobody() -> None:
+    """HLD-7: what is said is what went wrong first, not that nobody answered because of it."""
+    link = GateLink(print)
+    assert link.why_not() is None
+    link.configure({"task": "t1"})
+    os.waitid(os.P_PID, link.pid, os.WEXITED | os.WNOWAIT)
+    found = link.why_not()
+    assert found is not None
+    assert "log" in found.what
     link.close()
 
 

@@ -35,6 +35,7 @@ class Served:
             "phase": "runtime",
             "policy": to_plain(policy),
             "log": str(log),
+            "rotate": True,
             "environment": {},
             "protected_ports": (),
         } | order
@@ -44,6 +45,7 @@ class Served:
     def start(self, *, begin: bool = True) -> Served:
         self.link.configure(self.order)
         self.link.deliver(self.listener.fileno())
+        self.link.confirm()
         self.listener.close()
         if begin:
             self.link.begin(0.0)
