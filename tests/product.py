@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from tests.lab.api import as_user
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 LAUNCHER = str(REPOSITORY / "tidegate")
+PYTHON = os.path.realpath(sys.executable)
+"""A Python that a task sees wherever this clone lies: the clone may be in /tmp, and a task's /tmp is its own."""
 
 
 class Product:

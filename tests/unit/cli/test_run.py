@@ -6,14 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.lab.api import Lab
-from tests.product import Product
+from tests.product import LAUNCHER, PYTHON, Product
 
 GET = "import sys,urllib.request as u; print(u.urlopen(sys.argv[1]).status)"
 
@@ -91,10 +90,10 @@ def test_an_allowed_host_passes_and_everything_else_is_refused(product: Product,
     lab.dns.set("b.test", A=["1.2.3.5"])
     lab.origin("http", "1.2.3.4", 80)
     other = lab.origin("http", "1.2.3.5", 80)
-    done = product.run("--allow", "a.test:80", "--", sys.executable, "-c", GET, "http://a.test/")
+    done = product.run("--allow", "a.test:80", "--", PYTHON, "-c", GET, "http://a.test/")
     assert (done.returncode, done.stdout) == (0, "200\n"), done.stderr
     assert done.stderr == "net: a.test:80 · forwarded (command-line)\n"
-    done = product.run("--allow", "a.test:80", "--", sys.executable, "-c", GET, "http://b.test/")
+    done = product.run("--allow", "a.test:80", "--", PYTHON, "-c", GET, "http://b.test/")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-2:] == [
         "net: b.test:80 · refused, would wait for approval; the command line asks no one (no-rule)",
@@ -108,7 +107,7 @@ def test_a_private_address_names_the_line_that_lets_it_through(product: Product,
     """ADR-2: a preset's host with a private address is refused with exactly the option that then works."""
     lab.dns.set("pypi.org", A=["10.9.8.7"])
     lab.origin("http", "10.9.8.7", 443, tls="pypi.org")
-    probe = [sys.executable, "-c", "import urllib.request as u; u.urlopen('https://pypi.org/')"]
+    probe = [PYTHON, "-c", "import urllib.request as u; u.urlopen('https://pypi.org/')"]
     done = product.run("--", *probe)
     assert "net: to let it through: --allow pypi.org:443" in done.stderr.splitlines()
     done = product.run("--allow", "pypi.org:443", "--", *probe)
@@ -131,7 +130,7 @@ def test_a_direct_connection_fails_at_once_and_reaches_nothing(product: Product,
         "        print(errno.errorcode[error.errno])\n"
         "print(time.monotonic() - began < 1)\n"
     )
-    done = product.run("--", "env", "-i", sys.executable, "-c", code, str(canary.port))
+    done = product.run("--", "env", "-i", PYTHON, "-c", code, str(canary.port))
     assert done.stdout.split() == ["ENETUNREACH", "ENETUNREACH", "ECONNREFUSED", "ENETUNREACH", "True"], done.stderr
     assert origin.connections == canary.connections == 0
 
@@ -144,7 +143,7 @@ def test_names_fail_fast_without_a_resolver(product: Product) -> None:
         "try:\n    socket.getaddrinfo('a.test', 80)\n"
         "except socket.gaierror as error:\n    print('failed', time.monotonic() - began < 2)\n"
     )
-    assert product.run("--", sys.executable, "-c", code).stdout == "failed True\n"
+    assert product.run("--", PYTHON, "-c", code).stdout == "failed True\n"
 
 
 def test_fail_on_refusal_makes_the_status_say_it(product: Product) -> None:
@@ -224,7 +223,7 @@ def test_what_confines_the_task_is_out_of_its_reach(product: Product) -> None:
         os.chown(product.folder / "p.yaml", 12345, 12345)
     tries = [
         "echo x >> p.yaml", "mv p.yaml q.yaml", "rm -f p.yaml", "echo x >> n.jsonl", "rm -f n.jsonl",
-        f"echo x >> {sys.prefix}/pyvenv.cfg", "mv $HOME/.local $HOME/old", "mkdir -p $HOME/.config/tidegate/x",
+        f"echo x >> {LAUNCHER}", f"echo x >> {PYTHON}", "mv $HOME/.local $HOME/old", "mkdir -p $HOME/.config/tidegate/x",
         "ls $HOME/.local/state/tidegate/tasks",
     ]  # fmt: skip
     script = "\n".join(f"if ({one}) >/dev/null 2>&1; then echo 'DID: {one}'; fi" for one in tries)
@@ -295,10 +294,10 @@ def test_the_holds_without_a_gate(product: Product, lab: Lab) -> None:
         "try:\n    socket.create_connection(('1.2.3.4', 80), 5)\n    print('connected')\n"
         "except OSError as error:\n    print(type(error).__name__, error.errno)\n"
     )
-    done = product.run("--no-network", "--", sys.executable, "-c", code)
+    done = product.run("--no-network", "--", PYTHON, "-c", code)
     assert done.stdout == "OSError 97\n", done.stderr  # EAFNOSUPPORT: no INET socket can be made
     assert origin.connections == 0
-    done = product.run("--open-network", "--", sys.executable, "-c", code)
+    done = product.run("--open-network", "--", PYTHON, "-c", code)
     assert done.stdout == "connected\n"
     assert "--open-network" in done.stderr
 
