@@ -97,7 +97,10 @@ class Canaries:
     def _said(self, wire: _socket.socket) -> bool:
         """Whether something waiting at this socket is our word: a connection that says it, or a datagram."""
         if wire.type & _socket.SOCK_DGRAM:
-            return _received(wire) == self.word
+            while said := _received(wire):
+                if said == self.word:
+                    return True
+            return False
         while True:
             try:
                 descriptor, _from = wire._accept()  # type: ignore[attr-defined]  # noqa: SLF001 (the bare socket has no other)

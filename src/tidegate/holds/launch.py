@@ -212,7 +212,7 @@ class _Child:
         if not self._spec.selftest:
             return
         selftest.check_sockets(self._kind)
-        selftest.knock(self._targets, self._word)
+        selftest.check_canaries(self._targets, self._word)
         if self._kind == NETNS:
             selftest.ask_gate(self._spec.port)
 

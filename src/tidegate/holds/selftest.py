@@ -4,7 +4,7 @@ Each probe does what a task would do to get around the gate. Two things judge it
 and that a never-allowed name comes back from the gate with 403; and in the front, that no canary heard the word
 (canaries.py). One probe that does not fail as it must and the task does not start.
 
-Knocking never blocks and sends at most one short datagram to this machine. It takes about a millisecond.
+Knocking sends one short word to this machine's own addresses, nothing further. It takes about a millisecond.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 GATE_PATIENCE = 10.0  # seconds; the gate may still be starting
+KNOCK_PATIENCE = 1.0  # seconds; behind the fence each try fails at once
 NEVER_ALLOWED = b"metadata.google.internal:80"  # ADR-1: no policy lets it through
 MARK = b"tidegate-selftest"
 _REFUSED = (errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT, errno.EPERM, errno.EACCES, errno.ESOCKTNOSUPPORT)
@@ -75,23 +76,39 @@ def check_sockets(kind: str) -> None:
         _leak(f"{name} can be made inside")
 
 
-def knock(targets: Iterable[tuple[int, int, object]], word: bytes) -> None:
-    """Try to reach every canary and say the word; whether one heard it is for the front to see."""
+def knock(targets: Iterable[tuple[int, int, object]], word: bytes) -> list[str]:
+    """Try to reach every canary and say the word. Which ones answered: a connection that is made is seen here, too.
+
+    Whether a datagram arrived is for the front to see.
+    """
+    reached = []
     for family, kind, address in targets:
         try:
-            wire = _socket.socket(family, kind | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK)
+            wire = _socket.socket(family, kind | _socket.SOCK_CLOEXEC)
         except OSError:
             continue
+        wire.settimeout(KNOCK_PATIENCE)
         try:
-            if kind == _socket.SOCK_DGRAM:
-                wire.sendto(word, address)  # type: ignore[call-overload]
-            else:
-                wire.connect(address)  # type: ignore[arg-type]
-                wire.send(word)
+            wire.connect(address)  # type: ignore[arg-type]
+            wire.send(word)
         except OSError:
-            pass
+            continue
         finally:
             wire.close()
+        if kind != _socket.SOCK_DGRAM:
+            reached.append(f"{address!r}")
+    return reached
+
+
+def check_canaries(targets: Iterable[tuple[int, int, object]], word: bytes) -> None:
+    """Knock at every canary.
+
+    Raises:
+        StartError: where one could be reached.
+    """
+    reached = knock(targets, word)
+    if reached:
+        _leak(f"a probe from inside reached {', '.join(reached)} of this machine")
 
 
 def ask_gate(port: int) -> None:

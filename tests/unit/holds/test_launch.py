@@ -1,0 +1,147 @@
+"""The front's half of a start: what it makes, it takes away again when the start fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.holds.apart import apart
+
+RUN = """
+    import signal
+    from tidegate.holds import control, launch
+    from tidegate.holds.hold import LaunchSpec
+    from tidegate.model.errors import StartError
+    def spec(**wishes):
+        return LaunchSpec(**({'argv': ('true',), 'env': {'HOME': '/'}, 'cwd': '/', 'selftest': False} | wishes))
+    def finish(wire, spec, enter, test):
+        enter()
+        test()
+        control.send(wire, 'probed')
+        control.receive(wire)
+        os._exit(7)
+    def left():
+        try:
+            os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return len(os.listdir('/proc/self/fd'))
+        return 'a child'
+    def tried(kind='netns', deliver=lambda fd: None, finish=finish, **wishes):
+        try:
+            return launch.NamespaceHold(kind)._launch(spec(**wishes), deliver, finish)
+        except StartError as error:
+            return f'{error.code} {error.what}'
+    before = left()
+"""
+
+
+def test_a_task_is_a_child_of_the_front_and_waits() -> None:
+    """After launch init is there, a child of ours, and waits for a word (HLD-9)."""
+    code = (
+        RUN
+        + """
+    fds = []
+    task = tried(deliver=lambda fd: fds.append(os.readlink(f'/proc/self/fd/{fd}').split(':')[0]))
+    print(fds, os.waitpid(task.pid, os.WNOHANG))
+    task.start()
+    print(os.waitstatus_to_exitcode(task.wait()), left() == before)
+    """
+    )
+    assert apart(code) == "['socket'] (0, 0)\n7 True\n"
+
+
+@pytest.mark.parametrize("kind", ["offline", "open"])
+def test_without_a_gate_nothing_is_delivered(kind: str) -> None:
+    """`offline` and `open` make no listener (HLD-5)."""
+    code = (
+        RUN
+        + """
+    task = tried(sys.argv[1], deliver=lambda fd: print('delivered'))
+    task.kill()
+    task.wait()
+    print(left() == before)
+    """
+    )
+    assert apart(code, kind) == "True\n"
+
+
+def test_a_start_that_fails_leaves_nothing() -> None:
+    """Whatever fails, in the child, in the plan, or in our own caller: no process, no descriptor stays (HLD-7)."""
+    code = (
+        RUN
+        + """
+    def fails(*arguments):
+        raise OSError(12, 'x', 'move_mount')
+    def dies(wire, spec, enter, test):
+        os.kill(os.getpid(), 9)
+        os._exit(1)
+    def raises(fd):
+        raise RuntimeError('no gate')
+    print(tried(finish=fails), left() == before)
+    print(tried(finish=dies), left() == before)
+    print(tried(workspace='/tmp').split()[0], left() == before)
+    try:
+        tried(deliver=raises)
+    except RuntimeError as error:
+        print(error, left() == before)
+    launch.userns.write_maps = fails
+    print(tried().split()[0], left() == before)
+    """
+    )
+    lines = apart(code).splitlines()
+    assert lines[0].startswith("hold-view cannot set up the files")
+    assert lines[1].startswith("hold-ended")
+    assert lines[2] == "workspace True"
+    assert lines[3] == "no gate True"
+    assert lines[4] == "hold-map True"
+    assert all(line.endswith("True") for line in lines)
+
+
+def test_init_ends_when_the_front_lets_go() -> None:
+    """Closing the control descriptor is enough to end the task (HLD-7)."""
+    code = (
+        RUN
+        + """
+    task = tried()
+    os.close(task.control)
+    print(os.waitstatus_to_exitcode(os.waitpid(task.pid, 0)[1]))
+    """
+    )
+    assert apart(code) == "7\n"
+
+
+def test_inherited_descriptors_and_handlers_are_gone_in_the_child() -> None:
+    """Only what is kept is open in init; the front's handlers do not run there (HLD-13)."""
+    code = (
+        RUN
+        + """
+    inherited = os.open('/etc/passwd', os.O_RDONLY)
+    os.set_inheritable(inherited, True)
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    def look(wire, spec, enter, test):
+        open_ones = [name for name in os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{name}')]
+        fine = len(open_ones) == 4 and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        enter()
+        control.send(wire, 'probed')
+        control.receive(wire)
+        os._exit(0 if fine else 1)
+    task = tried(finish=look)
+    task.start()
+    print(os.waitstatus_to_exitcode(task.wait()))
+    """
+    )
+    assert apart(code) == "0\n"
+
+
+def test_the_probe_finds_what_launch_would() -> None:
+    """Where namespaces are used up, probe says so and raises nothing (HLD-12)."""
+    code = (
+        RUN
+        + """
+    print(launch.NamespaceHold('netns').probe(), left() == before)
+    inside(0)
+    with open('/proc/sys/user/max_net_namespaces', 'w') as file:
+        file.write('0')
+    print(launch.NamespaceHold('netns').probe().code, launch.NamespaceHold('open').probe())
+    """
+    )
+    assert apart(code) == "None True\nhold-unshare None\n"

@@ -1,0 +1,11 @@
+"""The hold `netns` is what its name says."""
+
+from __future__ import annotations
+
+from tidegate.holds.netns import NETNS
+
+
+def test_it_is_a_hold_of_its_own_kind() -> None:
+    """Name, filter and gate go together; tests/holds proves what it does (HLD-1, HLD-5)."""
+    assert (NETNS.name, NETNS.has_gate) == ("netns", True)
+    NETNS.sweep()
