@@ -7,8 +7,9 @@ other side is gone, and each side ends at that.
 from __future__ import annotations
 
 import _socket
-import os
 import struct
+
+from tidegate.holds import linux
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,10 +82,10 @@ def parse_failed(message: str) -> tuple[str, int, str]:
 
 
 def close_all_but(kept: Sequence[int]) -> None:
-    """Close every descriptor above 2 but these."""
+    """Close every descriptor above 2 but these, by close_range(2)."""
     low = 3
     for descriptor in sorted(set(kept)):
-        if descriptor >= low:
-            os.closerange(low, descriptor)
-            low = descriptor + 1
-    os.closerange(low, 1 << 20)
+        if descriptor > low:
+            linux.call("close_range", low, descriptor - 1, 0)
+        low = max(low, descriptor + 1)
+    linux.call("close_range", low, 0xFFFFFFFF, 0)

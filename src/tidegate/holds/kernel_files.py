@@ -18,6 +18,7 @@ from tidegate.holds.mountinfo import is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from tidegate.holds.masks import Masks
     from tidegate.holds.mountinfo import Mount
 
 PROC_MASKED = frozenset(
@@ -75,27 +76,6 @@ INTERFACES = frozenset(
 """Kinds of file systems that are doors into the kernel: read-only wherever one is mounted."""
 
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EINVAL)
-
-
-class Masks:
-    """An empty folder and an empty file to be put over things; each use is a clone of the one mount."""
-
-    def __init__(self) -> None:
-        self._folder = mounts.new_file_system("tmpfs", (("mode", "555"),), mounts.INERT | mounts.READ_ONLY)
-        self._file = mounts.clone("/dev/null", recursive=False)
-
-    def cover(self, path: str, *, folder: bool) -> None:
-        """Put the empty folder or the empty file over `path`; a last symlink is itself covered."""
-        mounts.attach(self.empty(folder=folder), path)
-
-    def empty(self, *, folder: bool) -> int:
-        """A detached copy of the empty folder or file."""
-        return mounts.clone("", recursive=False, at=self._folder if folder else self._file)
-
-    def close(self) -> None:
-        """Give the two originals back."""
-        os.close(self._folder)
-        os.close(self._file)
 
 
 def make_proc(masks: Masks) -> None:

@@ -79,10 +79,11 @@ class NamespaceHold:
         canaries = Canaries(_canary_folders(plan)) if spec.selftest and self.name != OPEN else None
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)  # init becomes our child when A has ended
         ours, theirs = control.pair()
+        front = os.getpid()
         outer = os.fork()
         if outer == 0:
             os.close(ours)
-            _Child(self.name, theirs, spec, plan, canaries, finish).run()
+            _Child(self.name, front, theirs, spec, plan, canaries, finish).run()
         os.close(theirs)
         construction = _Construction(ours, outer, deliver_listener if self.has_gate else None)
         try:
@@ -155,10 +156,11 @@ class _Child:
     """The child's half: A until the second fork, init after it."""
 
     def __init__(
-        self, kind: str, wire: int, spec: LaunchSpec, plan: Plan, canaries: Canaries | None, finish: Finish
+        self, kind: str, front: int, wire: int, spec: LaunchSpec, plan: Plan, canaries: Canaries | None, finish: Finish
     ) -> None:
         self._kind = kind
         self._wire = wire
+        self._front = front
         self._spec = spec
         self._plan = plan
         self._targets = canaries.targets if canaries else []
@@ -172,6 +174,8 @@ class _Child:
 
             fresh_signals()
             capabilities.die_with_parent()
+            if os.getppid() != self._front:
+                os._exit(0)  # it was gone before we asked
             control.close_all_but((self._wire, *(self._spec.stdio.keep() if self._spec.stdio else ())))
             linux.unshare(userns.namespaces(network=self._kind != OPEN))
             stage = "fork"

@@ -19,31 +19,18 @@ SAFE = linux.MOUNT_ATTR_NOSUID | linux.MOUNT_ATTR_NODEV
 INERT = SAFE | linux.MOUNT_ATTR_NOEXEC
 
 
-def clone(path: str, *, recursive: bool = True, follow: bool = True, at: int = linux.AT_FDCWD) -> int:
+def clone(path: str, *, recursive: bool = True) -> int:
     """A detached copy of the tree at `path`, as a descriptor. What is mounted below comes along if `recursive`."""
     flags = linux.OPEN_TREE_CLONE | linux.OPEN_TREE_CLOEXEC
     if recursive:
         flags |= linux.AT_RECURSIVE
-    if not follow:
-        flags |= linux.AT_SYMLINK_NOFOLLOW
-    if not path:
-        flags |= linux.AT_EMPTY_PATH
-    return linux.call("open_tree", at, linux.path(path), flags)
+    return linux.call("open_tree", linux.AT_FDCWD, linux.path(path), flags)
 
 
 def attach(tree: int, path: str) -> None:
     """Put a detached tree on `path` and close its descriptor. A last symlink of `path` is not followed."""
     try:
         linux.call("move_mount", tree, b"\0", linux.AT_FDCWD, linux.path(path), linux.MOVE_MOUNT_F_EMPTY_PATH)
-    finally:
-        os.close(tree)
-
-
-def attach_to(tree: int, target: int) -> None:
-    """Put a detached tree on what the descriptor `target` (O_PATH) names and close the tree's descriptor."""
-    flags = linux.MOVE_MOUNT_F_EMPTY_PATH | linux.MOVE_MOUNT_T_EMPTY_PATH
-    try:
-        linux.call("move_mount", tree, b"\0", target, b"\0", flags)
     finally:
         os.close(tree)
 

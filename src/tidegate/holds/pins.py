@@ -17,13 +17,14 @@ import os
 import stat
 
 from tidegate.holds import mounts
+from tidegate.holds.masks import WORKSHOP
 from tidegate.model.errors import StartError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tidegate.holds.kernel_files import Masks
+    from tidegate.holds.masks import Masks
 
 MAX_SYMLINKS = 40  # path_resolution(7)
 
@@ -81,16 +82,12 @@ def needed_pins(paths: Iterable[str], uid: int) -> list[tuple[str, str]]:
 def hold_in_place(pins: Iterable[tuple[str, str]], masks: Masks) -> None:
     """Put a mount on each of these names, out of sight.
 
-    Must run when everything else is mounted and /dev is about to be covered: what it mounts there is never seen.
+    Must run when everything else but the task's /dev is mounted: copies of folders bring along what covers /proc.
     """
-    pins = list(pins)
-    if not pins:
-        return
-    mounts.attach(mounts.new_file_system("tmpfs", (("mode", "700"),)), "/dev")
     shown: dict[str, str] = {}
     for folder, name in pins:
         if folder not in shown:
-            shown[folder] = f"/dev/{len(shown)}"
+            shown[folder] = f"{WORKSHOP}/{len(shown)}"
             os.mkdir(shown[folder])
             mounts.attach(mounts.clone(folder), shown[folder])
         target = f"{shown[folder]}/{name}"

@@ -22,6 +22,7 @@ _COMMON = {
     "fsconfig": 431,
     "fsmount": 432,
     "clone3": 435,
+    "close_range": 436,
     "mount_setattr": 442,
     "landlock_create_ruleset": 444,
     "landlock_restrict_self": 446,

@@ -17,6 +17,7 @@ import os
 import stat
 
 from tidegate.holds import device, kernel_files, linux, mounts
+from tidegate.holds.masks import Masks
 from tidegate.holds.pins import hold_in_place
 
 TYPE_CHECKING = False
@@ -37,7 +38,7 @@ def build(plan: Plan) -> None:
     nodes = device.take_nodes(one.path.removeprefix("/dev/") for one in plan.devices)
     _read_only_devices(plan.devices, nodes)
     mounts.set_attributes("/", mounts.SAFE, recursive=True, propagation=linux.MS_PRIVATE)
-    masks = kernel_files.Masks()
+    masks = Masks()
     kernel_files.make_proc(masks)
     kernel_files.close_sys(masks)
     kernel_files.close_elsewhere(plan.mounts, masks)
@@ -52,11 +53,10 @@ def build(plan: Plan) -> None:
     for path, tree in trees:
         device.place(tree, path)
     device.finish_dev()
-    masks.close()
     os.umask(umask)
 
 
-def protect(plan: Plan, masks: kernel_files.Masks) -> None:
+def protect(plan: Plan, masks: Masks) -> None:
     """Read-only what is read-only, cover what is hidden and the sockets in sight."""
     for path in plan.readonly:
         mounts.bind_read_only(path)

@@ -11,10 +11,11 @@ if TYPE_CHECKING:
 
 BUILD = """
     from tidegate.holds import kernel_files, mountinfo
+    from tidegate.holds.masks import Masks
     inside(linux.CLONE_NEWNS | linux.CLONE_NEWPID)
     if (child := os.fork()):
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    masks = kernel_files.Masks()
+    masks = Masks()
 """
 
 

@@ -54,7 +54,8 @@ def test_only_names_that_the_task_could_change_are_held(tmp_path: Path) -> None:
 def test_held_names_cannot_be_renamed_and_their_neighbours_can(tmp_path: Path) -> None:
     """Rename, exchange, remove and replace are refused by every path; nothing else changes (HLD-15)."""
     code = """
-    from tidegate.holds import device, kernel_files, pins
+    from tidegate.holds import device, pins
+    from tidegate.holds.masks import Masks
     base = os.path.realpath(sys.argv[1])
     os.makedirs(base + '/home/.config/tidegate')
     os.makedirs(base + '/other')
@@ -63,7 +64,7 @@ def test_held_names_cannot_be_renamed_and_their_neighbours_can(tmp_path: Path) -
     uid = os.getuid()
     inside()
     taken = device.take_nodes()
-    masks = kernel_files.Masks()
+    masks = Masks()
     mounts.attach(mounts.clone(base + '/home'), base + '/other')
     wanted = pins.needed_pins([base + '/home/link/tidegate', base + '/home/file'], uid)
     pins.hold_in_place(wanted, masks)

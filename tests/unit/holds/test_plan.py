@@ -112,7 +112,7 @@ def test_what_cannot_be_shared(path: str) -> None:
 
 
 def test_sockets_in_sight_are_found_and_shared_ones_left(tmp_path: Path) -> None:
-    """A listener in the workspace is covered, in a share it is not, in a replaced folder it is out of sight (HLD-14)."""
+    """A listener in the workspace is covered, in a share not, in a replaced folder it is out of sight (HLD-14)."""
     base = os.path.realpath(tmp_path)
     for name in ("work", "share", "other"):
         os.mkdir(f"{base}/{name}")
