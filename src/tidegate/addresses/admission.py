@@ -22,7 +22,7 @@ from tidegate.addresses.surroundings import Surroundings
 from tidegate.model.address_class import AddressClass, Admission, Modes
 from tidegate.model.decision import Decision
 from tidegate.model.reason import Reason
-from tidegate.model.rule import Origin, Rule, Shape
+from tidegate.model.rule import Layer, Origin, Rule, Shape
 from tidegate.model.verdict import Verdict
 
 TYPE_CHECKING = False
@@ -107,6 +107,9 @@ def _judge(
         # There is no `own: exact-host`; should one get here, it admits nothing.
         with_port = True
         open_to_rules = modes.own is Admission.EXACT_HOST_PORT
+        if decision.rule is not None and decision.rule.layer is Layer.FOLDER:
+            # A folder's file lies where tasks write: it never opens this machine to them (POL-9).
+            return reason, f"--allow {decision.destination}" if open_to_rules and not modes.locked else ""
     else:
         reason = Reason.PRIVATE_ADDRESS
         with_port = modes.private is Admission.EXACT_HOST_PORT

@@ -15,6 +15,7 @@ usage: tidegate COMMAND ...
   run [options] -- COMMAND   run a command behind a gate (tidegate run --help)
   policy check FILE          read a policy and say what each entry covers
   policy explain HOST[:PORT] what the policy says of a host, and why
+  policy show                the policy in force, joined
   policy diff A B            what B lets through that A does not
   policy test FILE           expected verdicts, for CI
   events                     the record of a task
@@ -31,15 +32,22 @@ def main(argv: list[str]) -> int:
     try:
         return _dispatch(argv)
     except TidegateError as error:
-        say(str(error))
+        if error.code == "policy-text":
+            raw(str(error))  # FILE:LINE:COL: editors and CI jump to it
+        else:
+            say(str(error))
         return error.exit_status
 
 
 def say(text: str) -> None:
     """Print lines for a person on standard error; never raises where that is closed or full."""
+    raw("\n".join(f"tidegate: {line}" for line in text.splitlines()))
+
+
+def raw(text: str) -> None:
+    """Print text on standard error as it is; never raises where that is closed or full."""
     try:
-        for line in text.splitlines():
-            sys.stderr.write(f"tidegate: {line}\n")
+        sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         return
@@ -66,7 +74,7 @@ def _dispatch(argv: list[str]) -> int:
     if command:
         say(f"unknown command {command!r}: see tidegate --help")
     else:
-        sys.stderr.write(USAGE)
+        raw(USAGE.rstrip("\n"))
     return EXIT_USAGE
 
 

@@ -10,8 +10,10 @@ import os
 import sys
 import time
 
+from tidegate.cli.main import raw, say
 from tidegate.cli.run_options import USAGE, RunOptions, parse_run
 from tidegate.model.errors import EXIT_REFUSAL, StartError, TidegateError
+from tidegate.model.verdict import Phase
 from tidegate.runtime.outputs import OutputFile
 from tidegate.runtime.state import (
     LOG_NAME,
@@ -78,7 +80,7 @@ def _run(options: RunOptions, stdio: StdioPlan) -> Ended:
         from tidegate.runtime.task import run_without_gate
 
         if options.hold == "open":
-            _say(_OPEN_WARNING)
+            say(_OPEN_WARNING)
         order = _order(options, new_log=False)
         return run_without_gate(order, find_hold(options.hold), stdio, inbox)
     finally:
@@ -88,7 +90,7 @@ def _run(options: RunOptions, stdio: StdioPlan) -> Ended:
 def _behind_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox) -> Ended:
     from tidegate.runtime.gate_link import GateLink
 
-    link = GateLink(_say)
+    link = GateLink(say)
     try:
         return _with_gate(options, stdio, inbox, link)
     finally:
@@ -110,7 +112,12 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
         no_folder_policy=options.no_folder_policy,
     )
     for note in policy.notes:
-        _say(f"note: {note}")
+        say(f"note: {note}")
+    if any(policy.index.phase(phase).denies for phase in Phase):
+        from tidegate.policy.explain import shadowed
+
+        for warning in shadowed(policy):
+            say(f"warning: {warning}")
     return run_behind_gate(order, policy, find_hold("netns"), link, stdio, inbox, time.time)  # noqa: TID251  the clock comes in here
 
 
@@ -160,12 +167,12 @@ def _tell(options: RunOptions, ended: Ended, report: OutputFile | None) -> tuple
     if outcome.exec_kind:
         from tidegate.runtime.outcome import exec_sentence
 
-        _raw(exec_sentence(outcome, options.command[0]))
+        raw(exec_sentence(outcome, options.command[0]))
     rows = ended.rows or ()
     if rows and not options.quiet:
         from tidegate.journal.summary import net_lines
 
-        _raw("\n".join(net_lines(rows, ended.more)))
+        raw("\n".join(net_lines(rows, ended.more)))
     refused = any(row[3] == "refused" for row in rows)
     stands = options.fail_on_refusal and refused and outcome.exit_status == 0
     status = EXIT_REFUSAL if stands else outcome.exit_status
@@ -181,15 +188,3 @@ def _status_text(source: str, status: int, signal: int, what: str) -> str:
 
     why = f', "what": {quote(what)}' if what else ""
     return f'{{"source": "{source}", "exit": {status}, "signal": {signal or "null"}{why}}}\n'
-
-
-def _say(text: str) -> None:
-    _raw("\n".join(f"tidegate: {line}" for line in text.splitlines()))
-
-
-def _raw(text: str) -> None:
-    try:
-        sys.stderr.write(text + "\n")
-        sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):
-        return

@@ -168,7 +168,7 @@ def _refuse_strangers(text: str) -> None:
         host, _, rest = text.partition("/")
         if rest.replace(".", "").isdigit() and _RANGE_CHARS.issuperset(host):
             raise RuleError("ranges of addresses (CIDR) are not rules", "each address on its own, or the host's name")
-        raise RuleError("a rule has no path", f"{_suggest(host)}; paths go into {{host: …, paths: […]}}")
+        raise RuleError("a rule has no path", f"{_suggest(host)}; what is inside TLS is not told apart")
     if "@" in text:
         raise RuleError("a rule has no user name ('@')", _suggest(text.rsplit("@", 1)[1]))
     for odd in "?#%\\\"'`$&|<>(){}=^~":
@@ -263,7 +263,9 @@ def _bad_name(host: str, tail: str) -> RuleError:
         if len(label) > MAX_LABEL:
             return RuleError(f"it has a label longer than {MAX_LABEL} bytes", "a name that can exist")
         if label[0] == "-" or label[-1] == "-":
-            return RuleError("a label begins or ends with '-'", _suggest(bare.replace(label, label.strip("-")) + tail))
+            # All labels at once: one at a time would recurse as deep as there are labels.
+            mended = ".".join(part.strip("-") for part in labels)
+            return RuleError("a label begins or ends with '-'", _suggest(mended + tail))
     if not _NAME_CHARS.issuperset(bare):
         odd = next(char for char in bare if char not in _NAME_CHARS)
         return RuleError(f"a host has no {odd!a}", _EXAMPLES)

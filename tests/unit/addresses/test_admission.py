@@ -39,7 +39,7 @@ def rule(text: str, origin: Origin = Origin.WRITTEN, verdict: Verdict = Verdict.
     else:
         shape = Shape.LITERAL if key[-1].isdigit() or ":" in key else Shape.EXACT
     return Rule(text, shape, key.lstrip("*."), int(port) if port else None, verdict, Phase.RUNTIME, "policy", "p:1:1",
-                origin, Layer.FOLDER)  # fmt: skip
+                origin, Layer.COMMAND_LINE)  # fmt: skip
 
 
 def decision(target: str, by: Rule | None, verdict: Verdict = Verdict.ALLOW) -> Decision:
@@ -273,3 +273,16 @@ def test_nothing_known_of_the_machine() -> None:
 def test_address_text() -> None:
     """Addresses are written canonically, without brackets."""
     assert [address_text(one) for one in packed("1.2.3.4", "2600:BEEF:0::1")] == ["1.2.3.4", "2600:beef::1"]
+
+
+@pytest.mark.parametrize(("layer", "own"), [(Layer.FOLDER, False), (Layer.COMMAND_LINE, True), (Layer.USER, True)])
+def test_a_folders_file_never_opens_this_machine(layer: Layer, own: bool) -> None:
+    """POL-9: the exact rule of a folder's file admits a private address, but none of this machine's own."""
+    for target, allowed in (("127.0.0.1:8081", own), ("10.0.0.1:8081", True)):
+        destination = parse_authority(target)
+        governing = rule(target).replace(layer=layer)
+        decision = Decision(
+            Verdict.ALLOW, destination, Phase.RUNTIME, Reason.ALLOWED, governing, "policy", "tidegate.yaml:1:1"
+        )
+        assert destination.host.packed is not None
+        assert admit(decision, (destination.host.packed,), NOWHERE, MODES).allowed is allowed

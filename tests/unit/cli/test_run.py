@@ -199,9 +199,17 @@ def test_bad_input_is_one_line_and_runs_nothing(product: Product, words: list[st
     done = product.run(*words[:-1], "--", "touch", "ran")
     assert done.returncode == status, done.stderr
     assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith("tidegate: ")
+    assert done.stderr.startswith(("tidegate: ", "bad.yaml:", "binary.yaml:"))
     assert says in done.stderr
     assert not (product.folder / "ran").exists()
+
+
+def test_a_deny_that_leaves_nothing_of_an_allow_is_warned_of(product: Product) -> None:
+    """B13: `deny *` beside an allow: the run goes on, and one warning names what it shadows."""
+    done = product.run("--profile", "closed", "--allow", "a.test", "--deny", "*", "--", "true")
+    assert done.returncode == 0
+    assert done.stderr.count("warning: ") == 1
+    assert "'a.test'" in done.stderr
 
 
 def test_tidegates_own_status_is_told_from_the_commands(product: Product) -> None:
@@ -223,7 +231,7 @@ def test_what_confines_the_task_is_out_of_its_reach(product: Product) -> None:
         os.chown(product.folder / "p.yaml", 12345, 12345)
     tries = [
         "echo x >> p.yaml", "mv p.yaml q.yaml", "rm -f p.yaml", "echo x >> n.jsonl", "rm -f n.jsonl",
-        f"echo x >> {LAUNCHER}", f"echo x >> {PYTHON}", "mv $HOME/.local $HOME/old", "mkdir -p $HOME/.config/tidegate/x",
+        f": >> {LAUNCHER}", f": >> {PYTHON}", "mv $HOME/.local $HOME/old", "mkdir -p $HOME/.config/tidegate/x",
         "ls $HOME/.local/state/tidegate/tasks",
     ]  # fmt: skip
     script = "\n".join(f"if ({one}) >/dev/null 2>&1; then echo 'DID: {one}'; fi" for one in tries)
