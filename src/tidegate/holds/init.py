@@ -132,8 +132,11 @@ class _Init:
         assert terminal is not None
         master, self._slave = os.openpty()
         # In the background the real modes are the shell's line editor's; the front copies them once we are in front.
-        if terminal.foreground:
-            termios.tcsetattr(self._slave, termios.TCSANOW, terminal.attributes)
+        attributes = list(terminal.attributes) if terminal.foreground else termios.tcgetattr(self._slave)
+        # In the background of the pty a write with TOSTOP would stop: right where the front is in the background too.
+        stops = terminal.attributes[3] & termios.TOSTOP if not terminal.foreground or terminal.full else 0
+        attributes[3] = (attributes[3] & ~termios.TOSTOP) | stops
+        termios.tcsetattr(self._slave, termios.TCSANOW, attributes)
         ioctl(self._slave, termios.TIOCSWINSZ, terminal.size)
         ioctl(self._slave, termios.TIOCSCTTY, 0)
         control.send(self._control, "pty", [master])

@@ -19,6 +19,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from enum import Enum
 
 from tidegate.model.value import Value
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 # Devices of major 1 (Documentation/admin-guide/devices.txt) that carry nothing anywhere: null, zero, full, random,
 # urandom.
 HARMLESS_DEVICES = frozenset(os.makedev(1, minor) for minor in (3, 5, 7, 8, 9))
+TIOCGDEV = 0x80045432  # asm-generic/ioctls.h: "get primary device node of /dev/console", and of /dev/tty
 
 
 class Treatment(Enum):
@@ -186,15 +188,36 @@ def _terminal(fd: int, *, full: bool) -> TerminalState:
 
 def _open_again(fd: int) -> int:
     # A description of our own: O_NONBLOCK on the inherited one would be seen by the shell and by everyone who shares
-    # it.
+    # it. By name it may be someone else's (after su) or not there (a container's console); /dev/tty is ours where it
+    # is the same.
+    device = os.fstat(fd).st_rdev
+    for path in (_name(fd), "/dev/tty"):
+        try:
+            own = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            continue
+        if device in {os.fstat(own).st_rdev, _device_behind(own)}:
+            return own
+        os.close(own)
+    return -1
+
+
+def _name(fd: int) -> str:
     try:
-        own = os.open(os.ttyname(fd), os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return os.ttyname(fd)
+    except OSError:
+        return ""
+
+
+def _device_behind(fd: int) -> int:
+    """Return the device that /dev/tty stands for, in the form of st_rdev; -1 where the kernel does not say."""
+    from fcntl import ioctl
+
+    try:
+        encoded = int.from_bytes(ioctl(fd, TIOCGDEV, bytes(4)), sys.byteorder)
     except OSError:
         return -1
-    if os.fstat(own).st_rdev == os.fstat(fd).st_rdev:
-        return own
-    os.close(own)
-    return -1
+    return os.makedev((encoded >> 8) & 0xFFF, (encoded & 0xFF) | ((encoded >> 12) & 0xFFF00))  # new_decode_dev()
 
 
 def _close(fd: int) -> None:

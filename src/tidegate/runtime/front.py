@@ -112,6 +112,7 @@ class Front:
 
     def _begin(self) -> None:
         close_task_ends(self._stdio)
+        os.set_blocking(self._task.control, False)  # an init that does not listen must not hold us up
         self._release_pipes()
         if self._stdio.relays or self._master >= 0:
             self._make_channels()
@@ -248,6 +249,8 @@ class Front:
     def _hear_init(self) -> None:
         try:
             received = control.receive(self._task.control)
+        except BlockingIOError:
+            return
         except OSError:
             received = None
         if received is None:

@@ -457,3 +457,57 @@ def test_output_faster_than_the_terminal_is_read_is_held_back() -> None:
         text = session.rest()
         assert text.endswith("199999\r\ndone\r\n")
         assert text.count("\r\n") == 200001
+
+
+def test_as_a_session_leader_ctrl_z_changes_nothing() -> None:
+    """HLD-9: where no shell could say fg (ssh host command), Ctrl-Z leaves command and keyboard as they are."""
+    with Session(*RUN.split(), "cat") as session:
+        session.wait_for_raw()
+        for word in ("one", "two"):
+            session.type("\x1a")
+            session.type(f"{word}\n")
+            session.expect(f"{word}\r\n(.*){word}\r\n")
+        session.type("\x04")
+        assert session.wait() == 0
+
+
+def test_tostop_stops_a_background_job_that_writes(shell: Session) -> None:
+    """HLD-9: after `stty tostop` a background command stops at its first output, and not in the foreground."""
+    shell.type(f"stty tostop; {RUN} sh -c 'echo written' &\n")
+    shell.expect(r"\$ $")
+    job = children_of(shell.pid)[0]
+    wait_until(lambda: state_of(job) == "T", "the job to stop")
+    assert b"written\r" not in shell.seen
+    shell.type("fg\n")
+    shell.expect("\nwritten\r+\n.*\\$ $")
+    shell.type(f"{RUN} sh -c 'echo middle; echo written >&2' | cat\n")
+    shell.expect("\nwritten\r+\n")
+
+
+def test_a_terminal_without_a_name_is_led_through_dev_tty(shell: Session) -> None:
+    """HLD-9: where the terminal cannot be opened by its name (after su, in a container) all works as with one."""
+    shell.type(
+        f"unshare -rm sh -c 'mount -t tmpfs none /dev/pts; tty; exec {RUN} sh -c \"tty; exec cat\"'; echo st=$?\n"
+    )
+    shell.expect("not a tty\r\n/dev/pts/0\r\n")
+    shell.type("hello\n")
+    shell.expect("hello\r\nhello\r\n")
+    shell.type("\x1a")
+    shell.expect(r"Stopped .*\$ $")
+    shell.type("fg\n")
+    shell.expect("\r\n")
+    shell.wait_for_raw()
+    shell.type("again\n")
+    shell.expect("again\r\nagain\r\n")
+    shell.type("\x04")
+    shell.expect(r"\$ $")
+
+
+def test_only_the_terminals_owner_of_the_moment_is_followed(shell: Session) -> None:
+    """HLD-9: with output to a file and input from the keyboard, what is typed arrives and is echoed."""
+    shell.type(f"{RUN} cat >/dev/null 2>&1; echo st=$?\n")
+    shell.wait_for_raw()
+    shell.type("hello\n")
+    shell.expect("hello\r\n")
+    shell.type("\x04")
+    shell.expect(r"st=0\r\n\$ $")
