@@ -58,7 +58,7 @@ REFUSED = [
     ("http://example.com", "not a URL", "example.com:80"),
     ("https://example.com:8443/x?y", "not a URL", "example.com:8443"),
     ("ssh://git@example.com", "not a URL", "example.com"),
-    ("example.com/a/b", "no path", "example.com; paths"),
+    ("example.com/a/b", "no path", "example.com; what is inside TLS"),
     ("user@example.com:22", "'@'", "example.com:22"),
     ("example.com?x", "'?'", "api.example.com"),
     ("example%2ecom", "'%'", "api.example.com"),
