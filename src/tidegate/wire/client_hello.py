@@ -3,8 +3,9 @@
 RFC 8446 section 4.1.2 and 5.1, RFC 6066 section 3 (server_name), RFC 7301 (ALPN). Invariant: the answer is the
 same for every way the bytes are cut, into reads or into TLS records. At most 16 KiB are looked at.
 
-The first two bytes decide whether this is TLS at all (a handshake record, major version 3). From there on all
-that is not a well-formed ClientHello is an error: an origin could read what we skipped. The name must
+The first bytes decide whether this is TLS at all: any record of major version 3, or what lenient servers take for
+one (`_begins_tls`). From there on all that is not a well-formed ClientHello is an error: an origin could read what we
+skipped. The name must
 be one host by `canonical_host`; two names, an empty one or a malformed one are errors. With Encrypted ClientHello the
 outer name is the one that is seen, and `ech` says that there is an inner one.
 
@@ -21,7 +22,8 @@ from tidegate.wire.errors import WireError, escaped
 MAX_HELLO = 16384 + 5  # bytes looked at: as much as one full record with its header (RFC 8446 section 5.1)
 MAX_RECORD = 16384
 
-_TLS = b"\x16\x03"
+_RECORD_TYPES = range(20, 25)  # change_cipher_spec, alert, handshake, application_data, heartbeat
+_ALERT = 21
 _HANDSHAKE = 22
 _CLIENT_HELLO = 1
 _EXT_SERVER_NAME = 0
@@ -78,10 +80,12 @@ class ClientHelloReader:
         if self._answer is not None:
             return self._answer
         buf = self._held + bytes(data)
-        if not self._seen and buf[:2] != _TLS:
-            self._held = buf
-            self._answer = None if _TLS.startswith(buf) else NOT_TLS
-            return self._answer
+        if not self._seen:
+            tls = _begins_tls(buf)
+            if not tls:
+                self._held = buf
+                self._answer = None if tls is None else NOT_TLS
+                return self._answer
         at = 0
         while self._answer is None and at < len(buf):
             length = _record_length(buf, at)
@@ -167,11 +171,29 @@ def refusal_alert(reason: Reason) -> bytes:
     return tls_alert(alert_code(reason))
 
 
+def _begins_tls(buf: bytes) -> bool | None:
+    # Whether some server would take these bytes for TLS, None while that is open. Go's takes any record version below
+    # 0x1000 and skips warnings in front of the ClientHello (crypto/tls, readRecordOrCCS); with another major version
+    # than 3 the bytes behind it must fit too, because other protocols begin with a short length.
+    size = len(buf)
+    if not size:
+        return None
+    if buf[0] not in _RECORD_TYPES:
+        return False
+    if size < 2 or buf[1] == 3:
+        return None if size < 2 else True
+    if buf[1] >= 0x10 or buf[0] not in {_ALERT, _HANDSHAKE}:
+        return False
+    if buf[0] == _ALERT and not b"\x00\x02".startswith(buf[3:5]):
+        return False
+    return None if size < 6 else buf[0] == _ALERT or buf[5] == _CLIENT_HELLO
+
+
 def _record_length(buf: bytes, at: int) -> int | None:
     # The length of the record that begins at `at`, None while its header is not whole; each byte judged as it comes.
     size = len(buf) - at
     if buf[at] != _HANDSHAKE:
-        raise _bad("another record stands between its fragments")
+        raise _bad("another record stands before or inside the ClientHello")
     if (size > 1 and buf[at + 1] != 3) or (size > 2 and buf[at + 2] > 4):
         raise _bad("a record has an unknown version")
     if size < 4:

@@ -24,6 +24,7 @@ from tidegate.wire.grammar import FIELD, TOKEN
 from tidegate.wire.http1 import MAX_METHOD, head_end, parse_request_head
 
 _PREFACE = b"PRI * HTTP/2.0\r\n"  # RFC 9113 section 3.4
+_TLS_RECORDS = range(20, 25)  # record types; client_hello.py judges the rest
 _MAX_EMPTY = 64  # bytes of empty lines in front
 _LINE_REST = 64  # what a request line holds besides its target, generously
 _LINE = FIELD + b"\x0b\x0c"  # white space to parsers made of str.split()
@@ -72,7 +73,7 @@ class OpeningReader:
         """
         self.held += data
         if self._answer is None and self.held:
-            self._answer = self._read_tls(data) if self.held[0] == 0x16 else self._read_clear()
+            self._answer = self._read_tls(data) if self.held[0] in _TLS_RECORDS else self._read_clear()
         return self._answer
 
     def _read_tls(self, data: bytes | bytearray | memoryview) -> Opening | None:

@@ -118,10 +118,10 @@ def test_a_hello_that_never_ends_is_bounded() -> None:
         b"GET / HTTP/1.1\r\n",
         b"\x80\x2e\x01\x03\x01",  # SSLv2-style hello
         b"\x16\xfe\xfd",  # DTLS
-        b"\x16\x02\x00",
         b"\x16\x16",
-        b"\x15\x03\x01\x00\x02\x02\x28",  # an alert
-        b"\x17\x03\x03\x00\x05hello",
+        b"\x15\x10",
+        b"\x14\x00",
+        b"\x19\x03",
         b"\x00",
         b"\x03",
     ],
@@ -134,6 +134,44 @@ def test_other_protocols_are_not_tls(data: bytes) -> None:
     assert read([b""]) is None
     assert read([b"\x16"]) is None
     assert read([b"\x16\x03"]) is None
+
+
+LENIENT = [
+    b"\x15\x03\x01\x00\x02\x01\x5a",  # the warning user_canceled, which Go's server skips
+    b"\x15\x00\x01\x00\x02\x01\x5a",
+    b"\x14\x03\x03\x00\x01\x01",
+    b"\x17\x03\x03\x00\x00",
+]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(before + hellos.record(hellos.message(hellos.body())) for before in LENIENT),
+        *(
+            b"\x16" + version + hellos.record(hellos.message(hellos.body()))[3:]
+            for version in (b"\x00\x00", b"\x0f\xff")
+        ),
+    ],
+)
+def test_what_only_a_lenient_server_takes_for_tls_is_refused(data: bytes) -> None:
+    """GAT-9: a record in front of the ClientHello, or an odd record version (Go), does not hide the name in it."""
+    assert read([data]) is Reason.BAD_TLS
+    assert read(bytewise(data)) is Reason.BAD_TLS
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x16\x00\x10\x00\xfd\x05\x09localhost",  # Minecraft: a length of 22 and packet 0
+        b"\x16\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\xdd\x07\x00\x00",  # MongoDB: a length of 278
+        b"\x15\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\xdd\x07\x00\x00",
+    ],
+)
+def test_short_lengths_of_other_protocols_are_not_tls(data: bytes) -> None:
+    """A protocol that begins with a little length is not taken for TLS of an odd version."""
+    assert read([data]) is NOT_TLS
+    assert read(bytewise(data)) is NOT_TLS
 
 
 @pytest.mark.parametrize(
@@ -296,7 +334,12 @@ def nearly_good(draw: Any) -> bytes:
 
 
 @given(
-    nearly_good() | st.binary(max_size=40).map(lambda tail: b"\x16\x03\x01" + tail) | st.binary(max_size=8), st.data()
+    nearly_good()
+    | st.binary(max_size=40).map(lambda tail: b"\x16\x03\x01" + tail)
+    | st.binary(max_size=8)
+    | st.tuples(st.sampled_from(LENIENT), nearly_good()).map(b"".join)
+    | st.tuples(st.binary(max_size=3), nearly_good()).map(lambda two: b"\x16" + two[0] + two[1][3:]),
+    st.data(),
 )
 def test_whole_or_in_pieces_is_the_same(data: bytes, source: Any) -> None:
     """A hello, not TLS, a wait or BAD_TLS; never anything else, however the bytes come."""

@@ -108,6 +108,7 @@ def test_what_only_a_lenient_origin_would_read_is_refused(data: bytes) -> None:
         (b"<?xml version='1.0'?>", Speaks.OTHER),
         (b"OPTIONS rtsp://b.test/ RTSP/1.0\r\n", Speaks.OTHER),
         (b"\x16\xfe\xfd\x00", Speaks.OTHER),
+        (b"\x14\x00\x00\x00", Speaks.OTHER),
         (b"x" * 33, Speaks.OTHER),
         (b"\xff\xfb\x01", Speaks.OTHER),
     ],
