@@ -37,14 +37,16 @@ MAX_NODES: Final = 400_000
 MAX_ALIASED: Final = 20_000  # of these, nodes that aliases repeat
 # A missing quote is stepped over by parsing again; this bounds the text parsed in all.
 _MAX_REPARSED: Final = 4 * 1024 * 1024
+_MAX_DIRECTIVES: Final = 16  # lines that begin with '%'; libyaml's time grows with the square of their number
 
 _UNSEEN = re.compile(
     "[^\t\n\r\x20-\x7e\xa0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]|\r(?!\n)"
 )
 _TOO_DEEP: Final = (f"nested deeper than {MAX_DEPTH} levels", "", "a policy needs six at most")
+_DIRECTIVE: Final = ("a YAML directive", "%", "remove the line that begins with '%'")
 _DIRECTION: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _BARE_TOKEN = re.compile(r"[*@`%&!|>][^\s,\[\]{}#]*")
-_BARE_IPV6 = re.compile(r"\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\](?::[0-9]*)?")
+_BARE_IPV6 = re.compile(r"\[[0-9A-Fa-f:.]{2,45}\](?::[0-9]{0,5})?")  # bounded, so that no line makes it slow
 _PLAIN_NUMBER_START: Final = frozenset("0123456789+-.")
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(
@@ -166,6 +168,10 @@ def parse_document(data: bytes, problems: Problems) -> Node | None:
         return None
     if slow and text.lstrip()[:1] in ("{", "["):
         text = text.replace("\t", " ")  # the pure parser knows no tabs between the tokens of JSON
+    if text.count("\n%") > _MAX_DIRECTIVES:
+        line, column = place_of(text, text.find("\n%") + 1)
+        problems.add(line, column, *_DIRECTIVE)
+        return None
     reparsed = 0
     while True:
         found: list[tuple[Mark, str, str, str]] = []
@@ -316,7 +322,7 @@ def _build(get_event: Any, found: list[tuple[Mark, str, str, str]]) -> Node | No
                 found.append((mark, "a second document in the file", "---", "keep one policy per file"))
                 raise _Stop
             if event.version is not None or event.tags:
-                found.append((mark, "a YAML directive", "%", "remove the line that begins with '%'"))
+                found.append((mark, *_DIRECTIVE))
             continue
         elif kind is yaml.StreamEndEvent:
             return root
@@ -358,8 +364,8 @@ def _mend(text: str, error: yaml.YAMLError, problems: Problems) -> str | None:
             return text[:start] + "x" * len(shown) + text[start + len(shown) :]
     line = lines[mark.line] if mark.line < len(lines) else ""
     for literal in _BARE_IPV6.finditer(line):
-        if literal.start() <= mark.column <= literal.end():
-            shown = literal.group()
+        shown = literal.group()
+        if literal.start() <= mark.column <= literal.end() and ":" in shown.partition("]")[0]:
             problems.add(mark.line + 1, literal.start() + 1, "an IPv6 literal needs quotes", shown, f'write "{shown}"')
             start = sum(len(before) + 1 for before in lines[: mark.line]) + literal.start()
             return text[:start] + "x" * len(shown) + text[start + len(shown) :]

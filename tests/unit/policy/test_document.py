@@ -151,6 +151,21 @@ def test_each_missing_quote_is_reported_in_one_run() -> None:
     assert isinstance(root, Mapping)
 
 
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (b"a: [" + b":" * 1_000_000 + b" %\n", "f:1:5: this is no YAML"),
+        (b'a: "x" ' + b"[:" * 500_000 + b"\n", "f:1:8: this is no YAML"),
+        (b"".join(b"%%TAG !a%d! b\n" % number for number in range(100_000)) + b"---\na: b", "f:2:1: a YAML directive"),
+        (b"a: 1\n...\n" + b"%TAG ! b\n" * 17, "f:3:1: a YAML directive"),
+    ],
+)
+def test_no_text_takes_time_that_grows_with_its_square(data: bytes, line: str) -> None:
+    """POL-2: these would take minutes (a backtracking pattern, libyaml's list of directives) and end at once."""
+    _, problems = read(data)
+    assert problems[0].startswith(line)
+
+
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{new}: &{new} [*{old},*{old},*{old},*{old},*{old},*{old},*{old},*{old},*{old}]\n"
     for old, new in zip("abcdefgh", "bcdefghi", strict=True)
