@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.lab.plugin"]
+pytest_plugins = ["tests.lab.plugin", "tests.client_programs"]
 
 # A deadline would measure the machine: the suite runs in parallel, on whatever CI has.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -56,12 +56,22 @@ class _Control:
             head, got, _, _ = socket.recv_fds(self._sock, 4, 4)
             if len(head) < 4:
                 raise RuntimeError("the lab's internet has ended")
-            answer = json.loads(self._sock.recv(struct.unpack(">I", head)[0], socket.MSG_WAITALL))
+            answer = json.loads(self._exactly(struct.unpack(">I", head)[0]))
         if "error" in answer:
             if answer.get("errno"):
                 raise OSError(answer["errno"], answer["error"])
             raise RuntimeError(answer["error"])
         return answer["ok"], got
+
+    def _exactly(self, size: int) -> bytes:
+        # Not MSG_WAITALL: a socket with a timeout is non-blocking underneath, and gives what its buffer holds.
+        data = bytearray()
+        while len(data) < size:
+            part = self._sock.recv(size - len(data))
+            if not part:
+                raise RuntimeError("the lab's internet has ended")
+            data += part
+        return bytes(data)
 
 
 class Query(NamedTuple):
