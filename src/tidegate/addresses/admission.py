@@ -45,6 +45,7 @@ def admit(
     that decided and its class.
     """
     admitted: Decision | None = None
+    refused: Decision | None = None
     own = surroundings.own
     for packed in addresses:
         address_class, forms = judged(packed)
@@ -58,9 +59,14 @@ def admit(
             continue
         reason, fix = _judge(decision, address_class, surroundings, modes)
         if reason is not None:
-            return _refused(decision, reason, fix, packed, address_class)
-        if admitted is None or address_class is AddressClass.OWN:
+            worse = _refused(decision, reason, fix, packed, address_class)
+            if not fix:
+                return worse
+            refused = refused or worse  # an option would open this address; perhaps not the others
+        elif admitted is None or address_class is AddressClass.OWN:
             admitted = decision.replace(address=address_text(packed), address_class=address_class)
+    if refused is not None:
+        return refused
     if admitted is not None:
         return admitted
     if addresses or decision.verdict is Verdict.DENY:
@@ -109,21 +115,34 @@ def _judge(
         open_to_rules = modes.own is Admission.EXACT_HOST_PORT
         if decision.rule is not None and decision.rule.layer is Layer.FOLDER:
             # A folder's file lies where tasks write: it never opens this machine to them (POL-9).
-            return reason, f"--allow {decision.destination}" if open_to_rules and not modes.locked else ""
+            return reason, _fix(decision, modes) if open_to_rules else ""
     else:
         reason = Reason.PRIVATE_ADDRESS
         with_port = modes.private is Admission.EXACT_HOST_PORT
         open_to_rules = modes.private is not Admission.NEVER
     if open_to_rules and _names_exactly(decision.rule, with_port=with_port):
         return None, ""
-    return reason, f"--allow {decision.destination}" if open_to_rules and not modes.locked else ""
+    return reason, _fix(decision, modes) if open_to_rules else ""
+
+
+def _fix(decision: Decision, modes: Modes) -> str:
+    destination, rule = decision.destination, decision.rule
+    if modes.locked or not destination.host.fits_a_rule:
+        return ""
+    if rule is not None and rule.verdict is Verdict.ASK and rule.port is not None and _is_exact(rule):
+        return ""  # among equals ask wins, so that rule would still govern
+    return f"--allow {destination}"
+
+
+def _is_exact(rule: Rule) -> bool:
+    return rule.shape is Shape.EXACT or rule.shape is Shape.LITERAL
 
 
 def _names_exactly(rule: Rule | None, *, with_port: bool) -> bool:
     return (
         rule is not None
         and rule.origin is Origin.WRITTEN
-        and (rule.shape is Shape.EXACT or rule.shape is Shape.LITERAL)
+        and _is_exact(rule)
         and (rule.port is not None or not with_port)
     )
 

@@ -56,6 +56,12 @@ class Host(Value):
         """The text as it stands in a URL or before a port."""
         return f"[{self.text}]" if self.packed is not None and len(self.packed) == 16 else self.text
 
+    @property
+    def fits_a_rule(self) -> bool:
+        """Whether a rule can name this host: in rules no label begins or ends with '-' (POL-2)."""
+        dotted = f".{self.text}."
+        return self.packed is not None or not (".-" in dotted or "-." in dotted)
+
 
 def canonical_host(raw: bytes | str) -> Host:
     """Return the canonical form of a request host: a name, a dotted quad or a bracketed IPv6 literal.

@@ -102,7 +102,7 @@ def _by_default(policy: Policy, destination: Destination, phase: Phase) -> Decis
 
 
 def _fix(policy: Policy, destination: Destination) -> str:
-    return "" if policy.modes.locked else f"--allow {destination}"
+    return "" if policy.modes.locked or not destination.host.fits_a_rule else f"--allow {destination}"
 
 
 _SPECIFICITY = {Shape.EXACT: 4, Shape.LITERAL: 4, Shape.ONE_LABEL: 3, Shape.DEEP: 2, Shape.ANY: 1}

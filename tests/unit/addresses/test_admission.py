@@ -286,3 +286,22 @@ def test_a_folders_file_never_opens_this_machine(layer: Layer, own: bool) -> Non
         )
         assert destination.host.packed is not None
         assert admit(decision, (destination.host.packed,), NOWHERE, MODES).allowed is allowed
+
+
+@pytest.mark.parametrize("worse", [METADATA, "::ffff:169.254.169.254"])
+def test_what_nothing_opens_is_said_before_what_an_option_opens(worse: str) -> None:
+    """A refusal offers no option that would only lead to the next refusal, in whichever order the addresses come."""
+    for addresses in ((PRIVATE, worse), (worse, PRIVATE)):
+        said = admit(decision("a.test:80", rule("*")), packed(*addresses), NOWHERE, MODES)
+        assert (said.reason, said.fix, said.address) == (Reason.NEVER_ADDRESS, "", worse)
+    said = admit(decision("a.test:80", rule("*")), packed(PRIVATE, PUBLIC), NOWHERE, MODES)
+    assert (said.reason, said.fix) == (Reason.PRIVATE_ADDRESS, "--allow a.test:80")
+
+
+def test_no_option_is_offered_that_would_not_help() -> None:
+    """Not for a name that no rule can hold, and not beside an equal ask rule, which would still govern."""
+    assert admit(decision("-a.test:80", rule("*")), packed(PRIVATE), NOWHERE, MODES).fix == ""
+    asked = rule("a.test:80", Origin.PRESET, Verdict.ASK)
+    assert admit(decision("a.test:80", asked, Verdict.ASK), packed(PRIVATE), NOWHERE, MODES).fix == ""
+    wider = rule("a.test", Origin.PRESET, Verdict.ASK)
+    assert admit(decision("a.test:80", wider, Verdict.ASK), packed(PRIVATE), NOWHERE, MODES).fix == "--allow a.test:80"

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.model.host import Host, HostError, canonical_host
+from tidegate.policy.rules import RuleError, parse_rule
 
 
 @pytest.mark.parametrize(
@@ -100,3 +101,28 @@ def test_what_the_c_resolver_reads_as_a_number_is_never_a_name(text: str) -> Non
     except HostError:
         return
     assert host.packed == packed
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("a.test", True),
+        ("a-b.test", True),
+        ("_x.test", True),
+        ("1.2.3.4", True),
+        ("[::1]", True),
+        ("-a.test", False),
+        ("a-.test", False),
+        ("a.-b.test", False),
+        ("a.test-", False),
+    ],
+)
+def test_which_hosts_fit_a_rule(text: str, fits: bool) -> None:
+    """POL-2: a host that no rule can name is known as such, so that no refusal offers one; the others parse."""
+    host = canonical_host(text)
+    assert host.fits_a_rule is fits
+    if fits:
+        assert parse_rule(host.bracketed).key == host.text
+    else:
+        with pytest.raises(RuleError):
+            parse_rule(host.bracketed)

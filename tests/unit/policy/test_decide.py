@@ -7,12 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.policy.written import policy, row, say, to
-from tidegate.model.decision import NO_RULE_NAME
+from tidegate.addresses.admission import admit
+from tidegate.addresses.surroundings import NOWHERE
+from tidegate.model.decision import NO_RULE_NAME, Decision
+from tidegate.model.destination import parse_authority
 from tidegate.model.reason import Reason
 from tidegate.model.rule import Layer, Origin
 from tidegate.model.verdict import Phase, Verdict
-from tidegate.policy.decide import also_matched
-from tidegate.policy.layers import command_line, join
+from tidegate.policy.decide import also_matched, decide
+from tidegate.policy.layers import PolicyLayer, command_line, join
 from tidegate.policy.policy import make_policy
 
 ALLOW, ASK, DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
@@ -222,3 +225,56 @@ def test_also_matched_says_why_each_rule_lost() -> None:
     assert [text for _, text in equals] == ["among equals ask wins", "the same rule stands again later"]
     never = also_matched(policy(["metadata.goog"]), to("metadata.goog"), Phase.RUNTIME)
     assert [text for _, text in never] == ["cloud metadata is never reached, by any rule"]
+
+
+_RULES = [
+    "a.test",
+    "*.a.test",
+    "**.test",
+    "*",
+    "a.test:443",
+    "*:443",
+    "1.2.3.4",
+    "10.0.0.1:443",
+    "[::ffff:10.0.0.1]",
+    "@npm",
+]
+_HOSTS = [
+    "a.test",
+    "x.a.test",
+    "-x.test",
+    "x-.a.test",
+    "1.2.3.4",
+    "10.0.0.1",
+    "[::ffff:10.0.0.1]",
+    "registry.npmjs.org",
+]
+_ADDRESSES = [bytes([1, 2, 3, 4]), bytes([10, 0, 0, 1]), bytes([127, 0, 0, 1]), bytes([169, 254, 169, 254])]
+_LISTS = st.lists(st.sampled_from(_RULES), max_size=3)
+
+
+@given(
+    _LISTS,
+    _LISTS,
+    _LISTS,
+    st.sampled_from([None, "balanced", "closed", "audit"]),
+    st.sampled_from(_HOSTS),
+    st.sampled_from([443, 80]),
+    st.lists(st.sampled_from(_ADDRESSES), min_size=1, max_size=3),
+)
+def test_every_fix_that_is_offered_works(
+    allow: list[str], ask: list[str], deny: list[str], profile: str | None, host: str, port: int, names: list[bytes]
+) -> None:
+    """POL-6: whoever adds the option that a refusal or a question names is let through, address and all."""
+    destination = parse_authority(f"{host}:{port}")
+    packed = destination.host.packed
+    addresses = names if packed is None else [packed]
+
+    def said(*more: PolicyLayer) -> Decision:
+        joined = join(command_line(allow=allow, ask=ask, deny=deny, profile=profile), *more)
+        denied = joined.denied_literals(Phase.RUNTIME)
+        return admit(decide(joined, destination, Phase.RUNTIME), addresses, NOWHERE, joined.modes, denied)
+
+    fix = said().fix
+    if fix:
+        assert said(command_line(allow=[fix.removeprefix("--allow ")])).allowed

@@ -212,3 +212,11 @@ def test_plain_rules_import_no_unicode() -> None:
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("prefix", ["", ".", "*.", "**", "a.*."])
+@pytest.mark.parametrize("label", ["-{}", "{}-", "-{}-"])
+def test_any_length_of_nonsense_is_a_rule_error(prefix: str, label: str) -> None:
+    """POL-2: thousands of wrong labels are refused as one is; advice is not looked for label by label."""
+    with pytest.raises(RuleError):
+        parse_rule(prefix + ".".join(label.format(number) for number in range(3000)))
