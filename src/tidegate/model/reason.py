@@ -80,6 +80,17 @@ class Reason(Enum):
     )
     NO_ADDRESS = ("no-address", "the name has no address", 502, "dns_error")
 
+    # Capture (HLD-6).
+    NOT_ISSUED = (
+        "address-not-issued",
+        "this address stands for no name that the task looked up",
+        403,
+        "http_request_denied",
+    )
+    TOO_MANY_NAMES = ("too-many-names", "the task has looked up as many names as it may", 0, "")
+    NOT_TCP = ("not-tcp", "only TCP passes through the gate", 0, "")
+    BAD_DNS = ("bad-dns", "the DNS query is malformed", 0, "")
+
     # Requests that are not well formed.
     BAD_REQUEST = ("bad-request", "the request is malformed", 400, "http_request_error")
     BAD_HOST = ("bad-host", "the host is malformed", 400, "http_request_error")
