@@ -37,7 +37,8 @@ class GateLink:
         ours, theirs = socketpair(AF_UNIX, SOCK_STREAM)
         self._warn = warn
         self._buffer = bytearray()
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is None where the stream was closed
+            sys.stdout.flush()
         self.pid = os.fork()
         if self.pid == 0:
             try:

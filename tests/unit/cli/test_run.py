@@ -84,6 +84,24 @@ def test_streams_are_the_commands(product: Product) -> None:
     assert (out, err) == ("through\n", "")
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_stay_sensible(product: Product, closed: str) -> None:
+    """HLD-9: a closed standard stream never becomes a descriptor of ours, and the command's status passes through."""
+    argv = product.argv("run", "--allow", "a.test", "--", "sh", "-c", "exit 5")
+    command = " ".join(f"'{word}'" for word in argv)
+    done = subprocess.run(
+        ["sh", "-c", f"{command} {closed}"],
+        cwd=product.folder,
+        env=product.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 5, done.stderr
+    assert done.stderr == ""
+
+
 def test_an_allowed_host_passes_and_everything_else_is_refused(product: Product, lab: Lab) -> None:
     """POL-10, JRN-1, GAT-1: the rule opens one host; the other is refused with what would let it through."""
     lab.dns.set("a.test", A=["1.2.3.4"])
