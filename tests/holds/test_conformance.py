@@ -89,6 +89,13 @@ def test_the_root_is_a_workspace_like_any() -> None:
     assert sh("pwd", workspace="/")["out"] == "/\n"
 
 
+def test_a_folder_that_the_task_does_not_see_is_named() -> None:
+    """A working directory that is not there inside stops the start, naming the way (HLD-7)."""
+    answer = sh("echo ran", cwd="/tmp/not-there", workspace="/")
+    assert "--share PATH" in answer["error"], answer
+    assert answer["out"] == ""
+
+
 def test_tidegates_own_folder_is_no_workspace(in_tmp: str) -> None:
     """A task cannot run in a folder that no task sees (HLD-15)."""
     hidden = f"{in_tmp}/state"
@@ -230,12 +237,12 @@ def test_nothing_survives_the_command(hold: str, user: str) -> None:
     assert gone(processes(f"sleep\0{mark}"))
 
 
-def leftovers() -> set[str]:
-    """What a hold could leave where it makes things: sockets of canaries, anything with our name."""
+def leftovers(front: int) -> set[str]:
+    """What this front could have left where a hold makes things: the socket of a canary."""
     found = set()
     for folder in ("/run", "/tmp", "/dev/shm", f"/run/user/{os.getuid()}", "/var/tmp"):
         if os.path.isdir(folder):
-            found |= {f"{folder}/{name}" for name in os.listdir(folder) if "canary" in name}
+            found |= {f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(f"canary.{front}")}
     return found
 
 
@@ -273,13 +280,12 @@ class Held:
 @EVERYBODY
 def test_the_task_ends_with_its_front(hold: str, user: str) -> None:
     """Kill -9 of the front takes the whole task along and leaves no file and no process (HLD-7, HLD-9)."""
-    before = leftovers()
     task = Held(hold, user)
     try:
         pids = [task.init, *task.sleepers()]
         os.kill(task.front, signal.SIGKILL)
         assert gone(pids)
-        assert leftovers() <= before
+        assert not leftovers(task.front)
     finally:
         task.close()
 

@@ -131,15 +131,35 @@ class _Construction:
                     os.close(descriptors[0])
             elif word == "pty":
                 self._pty = descriptors[0]
+            else:
+                for descriptor in descriptors:
+                    os.close(descriptor)
 
     def tear_down(self) -> None:
-        """Kill and reap whatever there is."""
-        for pid in (self._init, self._outer):
-            if pid:
-                _kill_and_reap(pid)
+        """Kill and reap whatever there is. A ends by itself and first, because init is its child until then."""
+        if self._outer:
+            os.waitpid(self._outer, 0)
+        if not self._init:
+            self._init = self._announced()
+        if self._init:
+            _kill_and_reap(self._init)
         os.close(self._wire)
         if self._pty is not None:
             os.close(self._pty)
+
+    def _announced(self) -> int:
+        """The pid of init where A has named it and we have not come to read it; 0 where there is none."""
+        os.set_blocking(self._wire, False)
+        try:
+            while received := control.receive(self._wire):
+                message, descriptors = received
+                for descriptor in descriptors:
+                    os.close(descriptor)
+                if message.startswith("unshared "):
+                    return int(message.split()[1])
+        except BlockingIOError:
+            return 0  # everything that was said has been read
+        return 0
 
     def _map(self, init: int) -> None:
         self._init = init

@@ -192,4 +192,5 @@ def _no_namespaces(facts: Facts) -> tuple[str, str] | None:
 
 
 def _reason(code: int, text: str) -> str:
-    return f"{text}: {os.strerror(code)}" if code else text
+    said = os.strerror(code) if code else ""
+    return f"{text}: {said}" if said and text != said else text

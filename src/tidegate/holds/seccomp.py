@@ -10,7 +10,8 @@ Refusals are the errno a kernel without the feature gives, so that programs fall
 Why mounts are in it: a user namespace inside gives a task mounts of its own, but never the right to *lose* the ones it
 found. What protects a file from being renamed or removed is that it is a mount point in the namespace of who
 tries (Linux 3.18, "detach mounts"). So nobody may leave those behind: no pivot_root, no lazy unmount, no flag of a
-newer kernel that makes a mount namespace from a part. An engine for containers does not run inside; browsers do.
+newer kernel that makes a mount namespace from a part. An engine for containers does not run inside; browsers do. For
+the same reason no snapshots of file systems: in a copy nothing is covered.
 
 It does not look at paths or addresses: mounts and the network namespace are what they are for. seccomp(2).
 """
@@ -36,6 +37,8 @@ NETLINK_ROUTE = 0
 MSG_FASTOPEN = 0x20000000
 TCP_FASTOPEN, TCP_FASTOPEN_CONNECT = 23, 30  # linux/tcp.h
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C  # asm-generic/ioctls.h
+# linux/btrfs.h BTRFS_IOC_SNAP_CREATE, _V2, _DESTROY, _DESTROY_V2; bcachefs BCH_IOCTL_SUBVOLUME_CREATE, _DESTROY
+SNAPSHOTS = (0x50009401, 0x50009417, 0x5000940F, 0x5000943F, 0x4020BC10, 0x4020BC11)
 CLONE_NEWCGROUP = 0x02000000
 # Every flag of unshare(2) up to Linux 6.18: namespaces, and what threads share.
 UNSHARE_KNOWN = 0x7E020000 | 0x00000F00 | 0x00010000 | 0x00040000 | 0x00000080
@@ -157,8 +160,9 @@ def _arguments(p: Program) -> None:
     p.if_any_bit(MSG_FASTOPEN, "EOPNOTSUPP", "allow")
     p.label("ioctl")
     p.load(argument(1))
-    p.if_equal(TIOCSTI, "EPERM")
-    p.if_equal(TIOCLINUX, "EPERM", "allow")
+    for request in (TIOCSTI, TIOCLINUX, *SNAPSHOTS):
+        p.if_equal(request, "EPERM")
+    p.give(ALLOW)
     p.label("umount2")
     p.load(argument(1))
     p.if_any_bit(linux.MNT_DETACH, "EPERM", "allow")

@@ -769,6 +769,12 @@ def exchanging_the_folder_above() -> None:
     syscall(number(316, 276), -100, os.fsencode(mine) + b"\0", -100, os.fsencode(above) + b"\0", 2)
 
 
+@escape("EPERM")
+def copying_what_is_hidden() -> None:
+    """A snapshot of a file system would show what lies under the masks (btrfs)."""
+    fcntl.ioctl(os.open(HELD["home"], os.O_RDONLY), 0x50009417, bytes(1024))
+
+
 @escape("EROFS")
 def writing_the_installation() -> None:
     """What runs outside later is read-only."""

@@ -84,6 +84,12 @@ def test_root_is_not_told_about_settings_for_others(tmp_path: Path, monkeypatch:
     assert "unprivileged_userns_clone" not in said
 
 
+def test_a_reason_is_said_once(tmp_path: Path) -> None:
+    """Where the text of a failure is the errno's own, it is not repeated."""
+    said = str(messages.explain("cwd", errno.ENOENT, os.strerror(errno.ENOENT), facts(tmp_path, {})))
+    assert said.count("No such file") == 1
+
+
 def test_a_sentence_is_passed_on() -> None:
     """What the self-test or the plan said is said to the person as it is."""
     assert str(messages.explain("selftest", 0, "the fence leaks: report it")) == "the fence leaks: report it"

@@ -120,11 +120,13 @@ def test_no_fast_open(kind: str, machine: str) -> None:
 
 @EVERY
 @EVERY_KIND
-def test_terminals(kind: str, machine: str) -> None:
-    """TIOCSTI and TIOCLINUX are gone, also with the upper half set; their neighbours are not (HLD-13)."""
+def test_requests_to_devices(kind: str, machine: str) -> None:
+    """TIOCSTI, TIOCLINUX and snapshots are gone, also with the upper half set; their neighbours are not (HLD-13)."""
     for request in (0x5412, 0x541C, 0xFFFFFFFF00005412):
         assert ask(kind, machine, "ioctl", 0, request) == errno.EPERM
-    for request in (0x5411, 0x5413, 0x541B, 0x541D, 0x5401):
+    for request in seccomp.SNAPSHOTS:
+        assert ask(kind, machine, "ioctl", 0, request) == errno.EPERM
+    for request in (0x5411, 0x50009400, 0x50009402, 0x5000940E, 0x4020BC0F, 0x5413, 0x541B, 0x541D, 0x5401):
         assert ask(kind, machine, "ioctl", 0, request) == 0
 
 
