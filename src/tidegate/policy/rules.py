@@ -289,4 +289,9 @@ def _bad_wildcard(host: str, bare: str, tail: str) -> tuple[str, str]:
     if "*" not in bare:
         return "a wildcard is '*.' or '**.'", _suggest(f"**.{bare}{tail}")
     behind = host.rpartition("*")[2].lstrip(".")
-    return "a wildcard stands only in front, once", _suggest(f"**.{behind}{tail}") if behind else _EXAMPLES
+    what = "a wildcard stands only in front, once"
+    if not behind:
+        return what, _EXAMPLES
+    if "." not in behind and host.strip("*.") != behind:
+        return what, "each host on its own"  # `**.com` is not what `a.*.com` was meant to be
+    return what, _suggest(f"**.{behind}{tail}")

@@ -27,23 +27,30 @@ USER_FILE = "policy.yaml"
 MAX_BYTES = 8 * 1024 * 1024  # POL-0
 
 
-def read_policy_file(path: str) -> bytes:
-    """Return the bytes of a policy file.
+def read_policy_file(path: str, *, folder: bool = False) -> bytes:
+    """Return the bytes of a policy file; that of a `folder`, where tasks write, is a plain file and no link.
 
     Raises:
         UsageError: when it cannot be read as a file, or is larger than a policy may be.
+        StartError: for a folder's file that is a link.
     """
     try:
         # Not blocking, so that a pipe nobody writes to is refused and not waited for.
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_NOFOLLOW if folder else 0))
     except OSError as error:
+        if folder and error.errno == errno.ELOOP:
+            raise StartError(
+                f"{path!r} is a symbolic link, and what it leads to could change",
+                fix=f"put the file itself there, or give it with --policy {os.path.realpath(path)}",
+                code="untrusted-folder",
+            ) from None
         why = os.strerror(error.errno or errno.EIO)
         raise UsageError(f"the policy {path!r} cannot be read: {why}", fix="name a file that can be read") from None
     try:
         mode = os.fstat(fd).st_mode
         if stat.S_ISDIR(mode):
             raise UsageError(f"the policy {path!r} is a folder", fix=f"name a file in it, such as {path}/policy.yaml")
-        if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
+        if not stat.S_ISREG(mode) and (folder or not stat.S_ISFIFO(mode)):
             raise UsageError(f"the policy {path!r} is no file", fix="name a file")
         os.set_blocking(fd, True)
         with open(fd, "rb", closefd=False) as file:
@@ -76,15 +83,9 @@ def folder_layer(folder: str, *, trusted: bool, ignored: bool) -> PolicyLayer | 
             fix="look at it, then use it with --trust-folder or leave it aside with --no-folder-policy",
             code="untrusted-folder",
         )
-    if os.path.islink(path):
-        raise StartError(
-            f"{path!r} is a symbolic link, and what it leads to could change",
-            fix=f"put the file itself there, or give it with --policy {os.path.realpath(path)}",
-            code="untrusted-folder",
-        )
     from tidegate.policy.loader import load_policy
 
-    return load_policy(read_policy_file(path), FOLDER_FILE, Layer.FOLDER, folder=True)
+    return load_policy(read_policy_file(path, folder=True), FOLDER_FILE, Layer.FOLDER, folder=True)
 
 
 def option_layer(

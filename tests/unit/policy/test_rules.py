@@ -69,7 +69,7 @@ REFUSED = [
     ("*example.com", "whole labels", "*.example.com or example.com"),
     ("**example.com", "whole labels", "*.example.com or example.com"),
     ("***.example.com", "'*.' or '**.'", "**.example.com"),
-    ("a.*.com", "only in front", "**.com"),
+    ("a.*.com", "only in front", "each host on its own"),
     ("*.*.com", "only in front", "**.com"),
     ("a*.example.com", "only in front", "**.example.com"),
     ("example.*", "only in front", "api.example.com"),

@@ -88,6 +88,18 @@ def test_a_folder_file_that_is_a_link_is_refused_even_when_trusted(place: Place,
         place.policy(trust_folder=True)
 
 
+def test_a_folder_file_that_is_a_pipe_is_refused_and_not_waited_for(place: Place) -> None:
+    """POL-9: a task may have left a pipe there, and hold its other end open for ever."""
+    path = place.folder / FOLDER_FILE
+    os.mkfifo(path)
+    held = os.open(path, os.O_RDWR)
+    try:
+        with pytest.raises(UsageError, match="is no file"):
+            place.policy(trust_folder=True)
+    finally:
+        os.close(held)
+
+
 def test_who_names_the_folders_file_as_a_policy_has_trusted_it(place: Place) -> None:
     """--policy tidegate.yaml is a person's own word for exactly that file."""
     file = place.folder / FOLDER_FILE
