@@ -12,7 +12,7 @@ Rules of the file:
 
 The control socket is SOCK_SEQPACKET, one ASCII message a packet. To the front: `pty` (with the master's descriptor),
 `probed`, `failed STAGE ERRNO TEXT`, `started PID`, `execfailed ERRNO KIND`, `stopped SIGNO`, `exited WAITSTATUS`.
-From the front: `start`, `signal N`, `continue fg|bg`.
+From the front: `start [bg]`, `signal N`, `continue fg|bg`.
 
 What it does not do: namespaces, mounts, capabilities, the self-test (holds/netns.py and its neighbours pass them in),
 and deciding when to stop or continue (runtime/jobs.py).
@@ -88,9 +88,9 @@ def run_init(
         stage = "selftest"
         if selftest is not None:
             selftest()
-        init.wait_for_start()
+        front = init.wait_for_start()
         stage = "fork"
-        init.fork_command(argv, env)
+        init.fork_command(argv, env, front=front)
         stage = "loop"
         init.loop()
     except BaseException as error:  # noqa: BLE001  # whatever it is: PID 1 must end and say why
@@ -104,6 +104,7 @@ class _Init:
         self._stdio = stdio
         self._slave = -1
         self._command = 0
+        self._report = -1  # says why exec failed, or ends when it has closed the other end
         self._ignored: frozenset[int] = frozenset()
         self._wake = -1
 
@@ -142,34 +143,29 @@ class _Init:
         control.send(self._control, "pty", [master])
         os.close(master)
 
-    def wait_for_start(self) -> None:
+    def wait_for_start(self) -> bool:
+        """Return whether the command begins in the foreground of its pty."""
         self._send("probed")
-        while (message := self._receive()) != "start":
+        while not (message := self._receive()).startswith("start"):
             if message.startswith("signal "):
                 os._exit(0)
+        return self._stdio.starts_in_foreground and message != "start bg"
 
-    def fork_command(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
+    def fork_command(self, argv: Sequence[str], env: Mapping[str, str], *, front: bool) -> None:
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
-            self._become_command(writing, argv, env)
+            self._become_command(writing, argv, env, front=front)
         self._command = pid
         os.close(writing)
         self._release_stdio()
-        problem = b""
-        while part := os.read(reading, 512):  # ends when exec closes the other end
-            problem += part
-        os.close(reading)
-        if problem:
-            self._send("execfailed " + problem.decode("ascii"))
-            os._exit(0)
-        self._send(f"started {pid}")
+        self._report = reading
 
-    def _become_command(self, report: int, argv: Sequence[str], env: Mapping[str, str]) -> NoReturn:
+    def _become_command(self, report: int, argv: Sequence[str], env: Mapping[str, str], *, front: bool) -> NoReturn:
         code, kind = errno.EINVAL, "cannot"
         try:
             os.setpgid(0, 0)
-            if self._stdio.starts_in_foreground:
+            if front:
                 os.tcsetpgrp(self._slave, os.getpid())
             for target, source in enumerate(self._stdio.task_fds):
                 fd = source if source >= 0 else self._slave
@@ -184,8 +180,8 @@ class _Init:
                 if _signal.getsignal(number) is not None:
                     _set_signal(number, _signal.SIG_IGN if number in self._ignored else _signal.SIG_DFL)
             code, kind = exec_command(argv, env)
-        except OSError as error:
-            code = error.errno or errno.EINVAL
+        except BaseException as error:  # noqa: BLE001  # init's own way out is not this process's
+            code = (isinstance(error, OSError) and error.errno) or errno.EINVAL
         os.write(3, f"{code} {kind}".encode("ascii"))
         os._exit(127)
 
@@ -203,15 +199,30 @@ class _Init:
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         poll.register(self._wake, select.POLLIN)
+        # Watched like all else: the command can be stopped by Ctrl-Z before it is executed.
+        poll.register(self._report, select.POLLIN)
         more = True  # a child may have died before the handler was watched
         while True:
             ready = dict(poll.poll(0 if more else None))
+            if self._report in ready:
+                poll.unregister(self._report)
+                self._hear_command()
             if self._wake in ready:
                 _drain(self._wake)
             if more or self._wake in ready:
                 more = self._reap()
             if self._control in ready:
                 self._obey(self._receive())
+
+    def _hear_command(self) -> None:
+        """Learn whether exec went well; the few bytes of a failure were written at once."""
+        problem = os.read(self._report, 512)
+        os.close(self._report)
+        self._report = -1
+        if problem:
+            self._send("execfailed " + problem.decode("ascii"))
+            os._exit(0)
+        self._send(f"started {self._command}")
 
     def _reap(self) -> bool:
         """Collect what has ended or stopped; True when there may be more."""
@@ -227,6 +238,8 @@ class _Init:
             if os.WIFSTOPPED(status):
                 self._send(f"stopped {os.WSTOPSIG(status)}")
                 continue
+            if self._report >= 0:
+                self._hear_command()
             self._send(f"exited {status}")
             os._exit(0)
         return True

@@ -116,14 +116,11 @@ class Front:
         self._release_pipes()
         if self._stdio.relays or self._master >= 0:
             self._make_channels()
-        if self._stdio.starts_in_foreground and self._terminal is not None:
-            if self._terminal.in_foreground():
-                self._terminal.enter()
-                self._mode = Mode.HERE
-            else:
-                self._send("continue bg")  # the shell has taken the terminal back meanwhile
+        if self._stdio.starts_in_foreground and self._terminal is not None and self._terminal.in_foreground():
+            self._terminal.enter()
+            self._mode = Mode.HERE
         self._listen_to_keyboard()
-        self._send("start")
+        self._send("start" if self._mode is Mode.HERE else "start bg")
 
     def _release_pipes(self) -> None:
         # The task has its own copies. Ours would keep a pipeline waiting for the end of a stream that the command has

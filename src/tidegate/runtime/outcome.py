@@ -9,9 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import select
-import stat
 import sys
-from _json import encode_basestring_ascii
 
 from tidegate.model.errors import EXIT_GATE_LOST, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND
 from tidegate.model.value import Value
@@ -78,38 +76,22 @@ def exec_sentence(outcome: Outcome, command: str) -> str:
     return f"tidegate: {name}: {os.strerror(outcome.exec_errno).lower()}"
 
 
-def write_status_file(path: str, outcome: Outcome, **more: str | int | bool | None) -> None:
-    """Write how the task ended as one line of JSON, at once or not at all.
-
-    Raises:
-        OSError: where it cannot be written; the caller says so.
-    """
-    fields: dict[str, str | int | bool | None] = {
-        "source": outcome.source,
-        "exit": outcome.exit_status,
-        "signal": outcome.signal or None,
-        "started": outcome.started,
-        "gate_lost": outcome.gate_lost,
-    }
-    _write(path, fields | more)
-
-
-def write_tidegate_status(path: str, exit_status: int, what: str) -> None:
-    """Write that tidegate itself ended with this status (2, 70, 77, 78) and why.
-
-    Raises:
-        OSError: where it cannot be written.
-    """
-    _write(path, {"source": "tidegate", "exit": exit_status, "signal": None, "what": what})
-
-
 def die_like(outcome: Outcome) -> NoReturn:
     """Flush and end with the outcome's status; where SIGINT ended the command, by SIGINT.
 
     bash stops a script on Ctrl-C only if the command died of it *and* bash had the signal too. In relay mode the
     keyboard led to the task alone, so the front passes the signal on to its process group as the terminal would have.
     """
-    finish(outcome.exit_status, by_signal=outcome.signal if outcome.interrupted else 0, group=outcome.typed)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            continue
+    if outcome.interrupted:
+        _signal.signal(outcome.signal, _signal.SIG_DFL)
+        os.kill(0 if outcome.typed else os.getpid(), outcome.signal)
+    os._exit(outcome.exit_status)
 
 
 def say(line: str, *, raw: bool = False) -> None:
@@ -121,55 +103,3 @@ def say(line: str, *, raw: bool = False) -> None:
             os.write(2, (line + ("\r\n" if raw else "\n")).encode("utf-8", "backslashreplace"))
     except OSError:
         return  # nobody can read it
-
-
-def finish(exit_status: int, *, by_signal: int = 0, group: bool = False) -> NoReturn:
-    """Flush what Python holds back and end at once, by a signal where one is given."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            if stream is not None:
-                stream.flush()
-        except (OSError, ValueError):
-            continue
-    if by_signal:
-        _signal.signal(by_signal, _signal.SIG_DFL)
-        os.kill(0 if group else os.getpid(), by_signal)
-    os._exit(exit_status)
-
-
-def _write(path: str, fields: dict[str, str | int | bool | None]) -> None:
-    line = (
-        "{" + ", ".join(f"{encode_basestring_ascii(key)}: {_json(value)}" for key, value in fields.items()) + "}\n"
-    ).encode()
-    try:
-        regular = stat.S_ISREG(os.stat(path).st_mode)
-    except FileNotFoundError:
-        regular = True
-    if not regular:  # /dev/stderr, /dev/fd/3, a named pipe: nothing to rename
-        _write_all(os.open(path, os.O_WRONLY | os.O_CLOEXEC), line)
-        return
-    path = os.path.realpath(path)
-    temporary = f"{path}.{os.getpid()}.tmp"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-    try:
-        _write_all(fd, line)
-        os.replace(temporary, path)
-    except OSError:
-        os.unlink(temporary)
-        raise
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    try:
-        while data:
-            data = data[os.write(fd, data) :]
-    finally:
-        os.close(fd)
-
-
-def _json(value: str | int | bool | None) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int) else str(encode_basestring_ascii(value))

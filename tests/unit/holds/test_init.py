@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from tidegate.holds import control
+from tidegate.holds import init as init_module
+from tidegate.holds.command import exec_command
 from tidegate.holds.init import fresh_signals, run_init
 from tidegate.holds.stdio import StdioPlan, Treatment
 
@@ -212,6 +214,25 @@ def test_a_stop_is_reported_and_continued(start: Start) -> None:
         assert init.hear() == f"stopped {int(number)}"
         init.say("continue bg")
     assert init.hear() == f"exited {5 << 8}"
+
+
+def test_a_stop_before_the_command_is_executed_is_a_stop_like_any_other(start: Start) -> None:
+    """HLD-9: Ctrl-Z between fork and exec is reported and continued; init does not wait for the exec meanwhile."""
+
+    def stop_before_exec() -> None:
+        def stopping(argv: Any, env: Any) -> tuple[int, str]:
+            os.kill(os.getpid(), signal.SIGSTOP)
+            return exec_command(argv, env)
+
+        init_module.exec_command = stopping  # in init's own process only
+
+    init = start("sh", "-c", "exit 8", enter=stop_before_exec)
+    assert init.hear() == "probed"
+    init.say("start")
+    assert init.hear() == f"stopped {int(signal.SIGSTOP)}"
+    init.say("continue bg")
+    assert (init.hear() or "").startswith("started ")
+    assert init.hear() == f"exited {8 << 8}"
 
 
 def test_the_command_leads_a_group_in_inits_session(start: Start) -> None:

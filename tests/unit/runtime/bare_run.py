@@ -16,7 +16,7 @@ from tidegate.holds import control
 from tidegate.holds.init import fresh_signals, run_init
 from tidegate.holds.stdio import StdioPlan, plan_stdio
 from tidegate.runtime.front import Front
-from tidegate.runtime.outcome import die_like, exec_sentence, write_status_file
+from tidegate.runtime.outcome import die_like, exec_sentence
 from tidegate.runtime.signals import SignalInbox
 
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
@@ -116,7 +116,8 @@ def main(arguments: list[str]) -> None:
     if outcome.exec_errno:
         os.write(2, exec_sentence(outcome, arguments[0]).encode() + b"\n")
     if status_file:
-        write_status_file(status_file, outcome)
+        with open(status_file, "w") as file:
+            file.write(f"{outcome.source} {outcome.exit_status} {outcome.signal}")
     die_like(outcome)
 
 

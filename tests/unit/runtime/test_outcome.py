@@ -1,9 +1,8 @@
-"""How an end becomes an exit status, a sentence and a status file (HLD-7, HLD-16)."""
+"""How an end becomes an exit status and a sentence (HLD-7, HLD-16)."""
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import signal
 import subprocess
@@ -17,8 +16,6 @@ from tidegate.runtime.outcome import (
     ended,
     exec_sentence,
     not_executed,
-    write_status_file,
-    write_tidegate_status,
 )
 
 
@@ -72,52 +69,6 @@ def test_a_commands_name_is_escaped_in_the_line() -> None:
     assert "no such file" in exec_sentence(not_executed(errno.ENOENT, "not-found"), "./tool")
 
 
-def test_the_status_file_is_replaced_whole(tmp_path: object) -> None:
-    """HLD-7: one line of JSON under its name, over an older one, with no temporary file left."""
-    path = f"{tmp_path}/status"
-    with open(path, "w") as file:
-        file.write("old and much longer than what comes next" * 10)
-    write_status_file(path, ended(signal.SIGTERM), task='a"b\n', refusals=3, quiet=None)
-    with open(path) as file:
-        fields = json.loads(file.read())
-    assert fields == {
-        "source": "command",
-        "exit": 143,
-        "signal": 15,
-        "started": True,
-        "gate_lost": False,
-        "task": 'a"b\n',
-        "refusals": 3,
-        "quiet": None,
-    }
-    write_tidegate_status(path, 78, "no user namespaces")
-    with open(path) as file:
-        assert json.load(file) == {"source": "tidegate", "exit": 78, "signal": None, "what": "no user namespaces"}
-    assert os.listdir(str(tmp_path)) == ["status"]
-
-
-def test_a_status_file_may_be_a_pipe_and_an_impossible_one_is_an_error(tmp_path: object) -> None:
-    """A named pipe or /dev/fd/N is written to, not replaced; where nothing can be written the caller hears of it."""
-    reading, writing = os.pipe()
-    write_status_file(f"/dev/fd/{writing}", ended(0))
-    assert json.loads(os.read(reading, 1000))["exit"] == 0
-    os.close(reading)
-    os.close(writing)
-    with pytest.raises(OSError, match="No such file"):
-        write_status_file(f"{tmp_path}/no/folder", ended(0))
-    with pytest.raises(OSError, match="directory"):
-        write_status_file(str(tmp_path), ended(0))
-    assert os.listdir(str(tmp_path)) == []
-
-
-def test_a_link_stays_a_link(tmp_path: object) -> None:
-    """The file that a symbolic link names is replaced, not the link."""
-    os.symlink("target", f"{tmp_path}/status")
-    write_status_file(f"{tmp_path}/status", ended(0))
-    assert sorted(os.listdir(str(tmp_path))) == ["status", "target"]
-    assert os.path.islink(f"{tmp_path}/status")
-
-
 def end_by(expression: str) -> int:
     """Return how a process ends that ends by this expression."""
     source = os.path.dirname(os.path.dirname(tidegate.__file__))
@@ -138,7 +89,6 @@ def test_the_front_ends_as_the_command_did() -> None:
     assert end_by("die_like(ended(2))") == -2
     assert end_by("die_like(ended(2, typed=True))") == -2
     assert end_by("die_like(ended(2, gate_lost=True))") == 70
-    assert end_by("finish(77)") == 77
 
 
 def test_a_value_that_never_started_is_tidegates() -> None:
