@@ -60,7 +60,7 @@ def make_plan(spec: LaunchSpec, uid: int) -> Plan:
     """
     table = read_mounts()
     replaced = _replaced(spec)
-    hidden = _hidden(spec.hidden)
+    hidden = _outermost(_everywhere(_hidden(spec.hidden), table))
     readonly = tuple(os.path.realpath(path) for path in spec.readonly if os.path.exists(path))
     _check_workspace(spec.workspace, replaced, hidden)
     shares = tuple(_share(share, hidden) for share in spec.shares)
@@ -75,10 +75,14 @@ def make_plan(spec: LaunchSpec, uid: int) -> Plan:
         links=_links(),
         bound=tuple(sorted(bound, key=lambda one: (len(one.path), one.readonly))),
         devices=tuple(share for share in shares if share not in bound),
-        readonly=_everywhere(readonly, table),
-        hidden=_everywhere(hidden, table),
-        sockets=_sockets(table, replaced, bound, shares),
-        pins=tuple(needed_pins((*spec.hidden, *spec.readonly), uid)),
+        readonly=tuple(path for path in _everywhere(readonly, table) if not _is_within_any(path, hidden)),
+        hidden=hidden,
+        sockets=_sockets(table, replaced, bound, shares, hidden),
+        pins=tuple(
+            (folder, name)
+            for folder, name in needed_pins((*spec.hidden, *spec.readonly), uid)
+            if not _is_within_any(folder, hidden)
+        ),
     )
 
 
@@ -104,6 +108,15 @@ def _made(spec: LaunchSpec, uid: int, replaced: tuple[str, ...]) -> tuple[tuple[
         if path not in replaced:
             made.setdefault(path, 0o700)
     return tuple((path, mode) for path, mode in made.items() if _is_below(path, replaced))
+
+
+def _is_within_any(path: str, folders: tuple[str, ...]) -> bool:
+    return any(is_within(path, folder) for folder in folders)
+
+
+def _outermost(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """These paths without those inside another, which is covered whole."""
+    return tuple(path for path in paths if not any(path != other and is_within(path, other) for other in paths))
 
 
 def _is_below(path: str, folders: tuple[str, ...]) -> bool:
@@ -146,7 +159,7 @@ def _check_workspace(workspace: str | None, replaced: tuple[str, ...], hidden: t
         raise StartError(
             f"the task gets a {workspace} of its own, so it cannot work in the machine's", fix=fix, code="workspace"
         )
-    if any(is_within(workspace, folder) for folder in hidden):
+    if _is_within_any(workspace, hidden):
         raise StartError(f"{workspace} holds tidegate's own files, which no task sees", fix=fix, code="workspace")
 
 
@@ -157,7 +170,7 @@ def _share(share: Share, hidden: tuple[str, ...]) -> Bound:
         raise StartError(f"--share {share.path}: no such file or folder", fix=fix, code="share")
     if real in ("/", "/dev") or any(is_within(real, folder) for folder in SYSTEM_FOLDERS[:2]):
         raise StartError(f"--share {share.path}: this cannot be shared", fix=fix, code="share")
-    if any(is_within(real, folder) for folder in hidden):
+    if _is_within_any(real, hidden):
         raise StartError(f"--share {share.path}: these are tidegate's own files", fix=fix, code="share")
     return Bound(real, share.readonly)
 
@@ -179,13 +192,17 @@ def _same(path: str, other: str) -> bool:
 
 
 def _sockets(
-    table: tuple[Mount, ...], replaced: tuple[str, ...], bound: list[Bound], shares: tuple[Bound, ...]
+    table: tuple[Mount, ...],
+    replaced: tuple[str, ...],
+    bound: list[Bound],
+    shares: tuple[Bound, ...],
+    hidden: tuple[str, ...],
 ) -> tuple[str, ...]:
     """The sockets that stay in sight: not in a folder that is replaced, and not shared by the person."""
     visible = []
     for listed in listed_sockets():
         for path in (os.path.realpath(listed), *aliases(os.path.realpath(listed), table)):
-            if any(is_within(path, share.path) for share in shares):
+            if any(is_within(path, share.path) for share in shares) or _is_within_any(path, hidden):
                 continue
             if any(is_within(path, own) for own in replaced) and not any(is_within(path, one.path) for one in bound):
                 continue

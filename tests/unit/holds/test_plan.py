@@ -130,6 +130,19 @@ def test_sockets_in_sight_are_found_and_shared_ones_left(tmp_path: Path) -> None
             wire.close()
 
 
+def test_what_lies_in_a_hidden_folder_needs_nothing_more(tmp_path: Path) -> None:
+    """An environment, a socket or another hidden folder inside a hidden one is covered with it (HLD-15)."""
+    base = os.path.realpath(tmp_path)
+    os.makedirs(f"{base}/cache/env/bin")
+    with socket.socket(socket.AF_UNIX) as wire:
+        wire.bind(f"{base}/cache/s")
+        plan = make_plan(spec(hidden=(f"{base}/cache", f"{base}/cache/state"), readonly=(f"{base}/cache/env",)), UID)
+    assert f"{base}/cache" in plan.hidden
+    inside = [*plan.hidden, *plan.readonly, *plan.sockets, *[f"{folder}/{name}" for folder, name in plan.pins]]
+    assert not [path for path in inside if path.startswith(f"{base}/cache/")]
+    assert (base, "cache") in plan.pins
+
+
 def test_what_is_read_only_and_missing_is_left_out(tmp_path: Path) -> None:
     """Folders of an installation that this one does not have are no error; those it has are held in place (HLD-15)."""
     base = os.path.realpath(tmp_path)

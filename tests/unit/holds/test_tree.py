@@ -46,6 +46,19 @@ def test_protection_holds_inside_what_is_bound(tmp_path: Path) -> None:
     assert apart(code, str(tmp_path)) == "[] EROFS\nEROFS done\nECONNREFUSED\nEBUSY EBUSY\n"
 
 
+def test_read_only_things_in_a_hidden_folder_are_hidden(tmp_path: Path) -> None:
+    """An environment that lies in the hidden cache is not seen, and nothing stops the start (HLD-15)."""
+    code = (
+        BUILD
+        + """
+    os.makedirs(base + '/cache/env/bin')
+    view(hidden=(base + '/cache', base + '/cache/state'), readonly=(base + '/cache/env',), workspace=base)
+    print(os.listdir(base + '/cache'), attempt(os.rename, base + '/cache', base + '/c'))
+    """
+    )
+    assert apart(code, str(tmp_path)) == "[] EBUSY\n"
+
+
 def test_shares_inside_one_another(tmp_path: Path) -> None:
     """A read-only share in a writable one is read-only, whatever the order they are named in (HLD-14)."""
     code = (
