@@ -337,12 +337,19 @@ class Client:
             entry.write(How.REFUSED, reason)
         self._close()
 
-    def broken(self, _error: Exception) -> None:
+    def broken(self, error: Exception) -> None:
         """A bug: this connection ends, and only it."""
         if self.stage < Stage.TUNNEL:
             self.fail(Reason.INTERNAL, "")
-        elif self.entry is not None:
-            self.entry.write(How.REFUSED, Reason.INTERNAL)
+            return
+        # It had handed its socket on: whoever owns it now is what broke.
+        owner = self.gate.reactor.table.get(self.fd)
+        if owner is not None and owner is not self:
+            owner.broken(error)
+        elif self.stage is not Stage.CLOSED and self.sock.fileno() >= 0:
+            if self.entry is not None:
+                self.entry.write(How.REFUSED, Reason.INTERNAL)
+            self._close()
 
     def _disarm(self) -> None:
         if self.deadline is not None:

@@ -142,16 +142,17 @@ class Reactor:
         now = self.now
         self._due = soonest = _FOREVER
         for seconds, queue in list(self._queues.items()):
-            while queue:
+            for _ in range(len(queue)):  # what a call arms now has its turn in the next one
+                if not queue:
+                    break
                 timer = next(iter(queue))
                 if timer.due > now:
                     soonest = min(soonest, timer.due)
                     break
                 del queue[timer]
                 self._call(timer.callback, timer.owner)
-            else:
-                if not queue and self._queues.get(seconds) is queue:
-                    del self._queues[seconds]
+            if not queue and self._queues.get(seconds) is queue:
+                del self._queues[seconds]
         self._due = min(self._due, soonest)
 
     # Other threads.

@@ -229,8 +229,10 @@ def test_trailers_travel_and_dangerous_ones_do_not(lab: Lab, serve: Serve) -> No
         lab,
         [
             "send",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-            "2\r\nhi\r\n0\r\nX-T: 1\r\nContent-Length: 9\r\nHost: evil.test\r\n\r\n",
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                "2\r\nhi\r\n0\r\nX-T: 1\r\nContent-Length: 9\r\nHost: evil.test\r\n\r\n"
+            ),
         ],
         ["drain"],
     )

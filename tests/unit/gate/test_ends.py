@@ -1,0 +1,83 @@
+"""How exchanges end."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Any
+
+from tests.unit.gate.kit import read_exactly, wait
+from tidegate.model.reason import Reason
+from tidegate.model.verdict import How
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.lab.api import Lab
+    from tests.unit.gate.kit import Serving
+
+    Serve = Callable[..., Serving]
+
+GET = b"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n"
+
+
+def test_a_stop_in_the_middle_of_an_answer_is_recorded(lab: Lab, serve: Serve) -> None:
+    """GAT-6: the client sees its connection end; the line says why."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    lab.origin("slow", "1.2.3.4", 80, size=100, interval=0.1)
+    gate = serve("a.test")
+    with gate.connect() as sock:
+        sock.sendall(GET)
+        assert sock.recv(10) == b"HTTP/1.1 2"
+        gate.on_thread(lambda: gate.gate.remove_listener(gate.listener, cut=True))
+        read_exactly(sock, 10_000)
+    event = gate.event()
+    assert (event.reason, event.how, event.status) == (Reason.STOPPING, How.FORWARDED, 200)
+
+
+def test_a_client_that_resets_while_the_origin_is_silent(lab: Lab, serve: Serve) -> None:
+    """B56: the origin's connection goes at once, before it says anything."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    origin = lab.origin("canary", "1.2.3.4", 80)
+    gate = serve("a.test")
+    with gate.connect() as sock:
+        sock.sendall(GET)
+        origin.wait(lambda o: o.received_size > 0)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+    gate.idle()
+    origin.wait(lambda o: o.open == 0)
+    assert gate.event().reason is Reason.CLIENT_GONE
+
+
+def test_a_plain_request_that_is_asked_about(lab: Lab, serve: Serve) -> None:
+    """ASK-1, B67: held, withdrawn when the client goes."""
+    open_now: list[Any] = []
+    withdrawn: list[bool] = []
+
+    class Asking:
+        def ask(self, _task: str, _decision: Any, answer: Any) -> Any:
+            open_now.append(answer)
+            return lambda: withdrawn.append(True)
+
+    gate = serve(ask=("a.test",), asker=Asking())
+    with gate.connect() as sock:
+        sock.sendall(GET)
+        wait(lambda: bool(open_now))
+        assert lab.dns.queries == []
+    wait(lambda: withdrawn == [True])
+    gate.idle()
+
+
+def test_a_bug_ends_one_exchange_only(lab: Lab, serve: Serve) -> None:
+    """The other connection goes on, and nothing of the error reaches a client."""
+
+    class Broken:
+        def ask(self, *_: Any) -> Any:
+            raise KeyError("a bug")
+
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    lab.origin("http", "1.2.3.4", 80)
+    gate = serve("a.test", ask=("q.test",), asker=Broken())
+    assert b"KeyError" not in gate.raw(b"GET http://q.test/ HTTP/1.1\r\nHost: q.test\r\n\r\n")
+    assert gate.event().reason is Reason.INTERNAL
+    assert gate.raw(GET, until=b"hello").startswith(b"HTTP/1.1 200 ")
+    gate.faults.clear()

@@ -1,0 +1,155 @@
+"""The loop: descriptors, timers, other threads, and handlers that break."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+from tidegate.gate.reactor import READ, Reactor
+
+
+class Handler:
+    """Keeps what it is told; raises where asked."""
+
+    def __init__(self, reactor: Reactor, *, raises: bool = False) -> None:
+        self.reactor = reactor
+        self.raises = raises
+        self.told: list[tuple[int, int]] = []
+        self.errors: list[Exception] = []
+
+    def ready(self, fd: int, mask: int) -> None:
+        """Keep it."""
+        self.told.append((fd, mask))
+        if self.raises:
+            raise ValueError("a bug")
+
+    def broken(self, error: Exception) -> None:
+        """Keep it."""
+        self.errors.append(error)
+
+
+def test_an_edge_is_told_once_and_rewatch_tells_it_again() -> None:
+    """epoll(7): edge-triggered; what is unread is not told again until it is watched anew."""
+    reactor = Reactor(time.monotonic)
+    read, write = os.pipe2(os.O_NONBLOCK)
+    handler = Handler(reactor)
+    reactor.watch(read, handler)
+    os.write(write, b"x")
+    reactor.after(0.05, lambda: reactor.rewatch(read, READ))
+    reactor.after(0.1, reactor.stop)
+    reactor.run()
+    assert len(handler.told) == 2
+    reactor.forget(read)
+    os.write(write, b"y")
+    reactor.after(0.02, reactor.stop)
+    reactor.run()
+    assert len(handler.told) == 2
+    os.close(read)
+    os.close(write)
+    reactor.close()
+
+
+def test_a_handler_that_breaks_breaks_alone() -> None:
+    """No exception ends the loop; the owner is told, and the others are served."""
+    faults: list[Exception] = []
+    reactor = Reactor(time.monotonic, faults.append)
+    pipes = [os.pipe2(os.O_NONBLOCK) for _ in range(2)]
+    bad, good = Handler(reactor, raises=True), Handler(reactor)
+    for (read, write), handler in zip(pipes, (bad, good), strict=True):
+        reactor.watch(read, handler)
+        os.write(write, b"x")
+    reactor.after(0.0, lambda: 1 // 0, bad)
+    reactor.after(0.05, reactor.stop)
+    reactor.run()
+    assert [type(error) for error in bad.errors] == [ValueError, ZeroDivisionError]
+    assert len(good.told) == 1
+    assert len(faults) == 2
+    for pair in pipes:
+        for fd in pair:
+            os.close(fd)
+    reactor.close()
+
+
+def test_timers_end_in_order_and_cancel_is_final() -> None:
+    """Lengths are mixed; what was cancelled, also by another timer in the same turn, does not run."""
+    reactor = Reactor(time.monotonic)
+    order: list[str] = []
+    reactor.after(0.06, lambda: order.append("late"))
+    reactor.after(0.03, lambda: order.append("early"))
+    gone = reactor.after(0.03, lambda: order.append("gone"))
+    gone.cancel()
+    gone.cancel()
+    later = reactor.after(0.1, lambda: order.append("never"))
+    reactor.after(0.05, later.cancel)
+    reactor.after(0.12, reactor.stop)
+    assert reactor.timers == 5
+    reactor.run()
+    assert order == ["early", "late"]
+    assert reactor.timers == 0
+    reactor.close()
+
+
+def test_a_timer_may_arm_another() -> None:
+    """Also of the same length, without ending in the same turn for ever."""
+    reactor = Reactor(time.monotonic)
+    ticks: list[float] = []
+
+    def tick() -> None:
+        ticks.append(reactor.now)
+        if len(ticks) < 3:
+            reactor.after(0.02, tick)
+        else:
+            reactor.stop()
+
+    reactor.after(0.02, tick)
+    reactor.run()
+    assert len(ticks) == 3
+    assert ticks[2] - ticks[0] >= 0.04
+    reactor.close()
+
+
+def test_post_and_stop_come_from_other_threads() -> None:
+    """What is posted runs on the loop's thread, in order, also from inside a posted call."""
+    reactor = Reactor(time.monotonic)
+    seen: list[tuple[int, int]] = []
+    loop = threading.Thread(target=reactor.run)
+    loop.start()
+
+    def note(number: int) -> None:
+        seen.append((number, threading.get_ident()))
+        if number == 99:
+            reactor.post(lambda: note(100))
+        if number == 100:
+            reactor.stop()
+
+    for number in range(100):
+        reactor.post(lambda number=number: note(number))  # type: ignore[misc]
+    loop.join(5)
+    assert [number for number, _ in seen] == list(range(101))
+    assert {ident for _, ident in seen} == {loop.ident}
+    reactor.close()
+
+
+def test_again_runs_in_the_next_turn_and_only_while_it_is_watched() -> None:
+    """A busy handler goes on without a new edge; one that was replaced does not."""
+    reactor = Reactor(time.monotonic)
+    read, write = os.pipe2(os.O_NONBLOCK)
+    handler, other = Handler(reactor), Handler(reactor)
+    reactor.watch(read, handler)
+    reactor.again(handler, read, 1)
+    reactor.again(other, read, 1)
+    turns = [0]
+
+    def turned() -> None:
+        turns[0] += 1
+        reactor.stop()
+
+    reactor.turned = turned
+    reactor.run()
+    assert handler.told == [(read, 1)]
+    assert other.told == []
+    assert turns == [1]
+    os.close(read)
+    os.close(write)
+    reactor.close()
