@@ -42,6 +42,7 @@ def _options() -> argparse.Namespace:
         prog="scripts/bench", description="Compare tidegate with other proxies and sandboxes, side by side."
     )
     parser.add_argument("--quick", action="store_true", help="few short rounds: figures to look at, not to quote")
+    parser.add_argument("--bounds", action="store_true", help="only the loads and peers that the bounds are about")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help=", ".join(MEASURES))
     parser.add_argument("--peers", default="", metavar="A,B", help=f"only these, comma-separated, of: {known}")
     parser.add_argument("--rounds", type=int, default=0, help=f"rounds of each load ({_FULL[0]})")
@@ -112,6 +113,7 @@ def _run(options: argparse.Namespace, wanted: set[str]) -> None:
         results=results,
         by_name=network.inside(),
         quick=options.quick,
+        bounds_only=options.bounds,
         patience=options.patience if options.patience >= 0 else 0.0 if options.quick else 3.0,
     )
     results.about |= machine() | {"rounds": context.rounds, "seconds": context.seconds}
@@ -122,7 +124,7 @@ def _run(options: argparse.Namespace, wanted: set[str]) -> None:
     results.about["others"] = round(statistics.median(context.others), 2) if context.others else 0.0
     bounds = judge_all(results)
     profiled: dict[str, str] = {}
-    full = not options.quick and not options.only and not options.peers
+    full = not (options.quick or options.bounds or options.only or options.peers)
     report = options.report or (os.path.join(build.HERE, "RESULTS.md") if full else "")
     if report:
         for name in dict.fromkeys(b["profile"] for b in bounds if b["met"] is False and b["profile"]):
@@ -140,7 +142,9 @@ def _run(options: argparse.Namespace, wanted: set[str]) -> None:
 def main() -> int:
     """Build, enter the namespaces, measure, report."""
     options = _options()
-    wanted = set(_peers_named(options.peers)) or {kind.name for kind in (QUICK if options.quick else PEERS)}
+    wanted = set(_peers_named(options.peers)) or {
+        kind.name for kind in (QUICK if options.quick or options.bounds else PEERS)
+    }
     try:
         if network.inside():
             network.set_up()

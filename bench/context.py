@@ -24,7 +24,8 @@ class Context:
     """One run of the bench.
 
     `seconds` is the length of each load, `folder` where peers keep their files, `patience` how many seconds a sample
-    may wait for a quiet machine, `others` the share of the processors that others used during each sample.
+    may wait for a quiet machine, `bounds_only` leaves out loads that no bound is about, `others` holds the share of
+    the processors that others used during each sample.
     """
 
     peers: tuple[type[Peer], ...]
@@ -35,6 +36,7 @@ class Context:
     by_name: bool
     quick: bool = False
     patience: float = 0.0
+    bounds_only: bool = False
     others: list[float] = field(default_factory=list)
 
     @property

@@ -3,8 +3,8 @@
     python -I -S bench/gate_driver.py --port N --journal FILE --allow RULE … [--connections N] [--profile FILE]
 
 The process is forked before any policy code is loaded, as the front does it, so that its size is the real one; the
-parent then makes the policy and hands over the snapshot and the listening socket. With `--profile` the gate runs in
-this process under cProfile, and its table is written to FILE when standard input ends or SIGTERM comes.
+parent then makes the policy and hands over the snapshot and the listening socket, and ends the gate when SIGTERM comes.
+With `--profile` the gate runs under cProfile and its table is written to FILE when it ends.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src"))
 
 import signal
-from _socket import AF_INET, AF_UNIX, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET
-from socket import socket, socketpair
+from _socket import AF_INET, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, socket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 def _arguments() -> tuple[dict[str, str], list[str]]:
@@ -58,68 +61,57 @@ def _order(options: dict[str, str], allowed: list[str]) -> dict[str, object]:
         "phase": Phase.RUNTIME.value,
         "policy": to_plain(make_policy(rows, limits=limits)),
         "log": options["--journal"],
+        "rotate": True,
         "environment": {},
         "protected_ports": (),
     }
 
 
-def _drive(near: socket, options: dict[str, str], allowed: list[str]) -> None:
-    from tidegate.runtime.channel import receive, send
-
-    send(near, _order(options, allowed))
-    answer = receive(near)[0]
-    if answer[0] != "ready":
-        sys.exit(f"the gate does not start: {answer}")
-    send(near, ("listener",), _listener(int(options["--port"])).detach())
-    answer = receive(near)[0]
-    if answer[0] != "serving":
-        sys.exit(f"the gate does not serve: {answer}")
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
 
 
 def main() -> None:
     """Fork the gate, hand it its work, and stay until it or we are told to end."""
     options, allowed = _arguments()
-    from tidegate.runtime.gate_process import gate_main
+    from tidegate.runtime.gate_link import GateLink
 
-    near, far = socketpair(AF_UNIX, SOCK_STREAM)
-    child = os.fork()
-    serves = (child == 0) != ("--profile" in options)
-    if serves:
-        near.close()
-        if "--profile" in options:
-            _profiled(far, options["--profile"])
-        else:
-            gate_main(far)
-    far.close()
-    _drive(near, options, allowed)
-    if child == 0:  # profiling: the gate is our parent, and its end of the channel lives as long as we do
-        signal.pause()
-    os.waitpid(child, 0)
+    if "--profile" in options:
+        _profile_the_child(options["--profile"])
+    link = GateLink(_say)
+    link.configure(_order(options, allowed))
+    link.deliver(_listener(int(options["--port"])).detach())
+    link.confirm()
+    link.begin(0.0)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    try:
+        os.waitpid(link.pid, 0)
+    except SystemExit:
+        link.close()
 
 
-def _profiled(channel: socket, path: str) -> None:
+def _profile_the_child(path: str) -> None:
+    """Let the gate run under cProfile in the process that GateLink forks; its table is written when it ends."""
     import cProfile
 
     from tidegate.runtime import gate_process
 
-    profile = cProfile.Profile()
-    ended = os._exit
+    serve = gate_process.gate_main
 
-    def write_and_end(status: int) -> None:
-        profile.disable()
-        profile.dump_stats(path)
-        ended(status)
+    def profiled(channel: socket) -> NoReturn:
+        profile = cProfile.Profile()
+        end = os._exit
 
-    os._exit = write_and_end  # type: ignore[assignment]
-    os.setsid = lambda: None
+        def write_and_end(status: int) -> NoReturn:
+            profile.disable()
+            profile.dump_stats(path)
+            end(status)
 
-    # What ends the gate outside the bench is its front; here it is whoever runs us.
-    def take_sigterm() -> None:
-        signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+        os._exit = write_and_end
+        profile.enable()
+        serve(channel)
 
-    gate_process._ignore_terminal_signals = take_sigterm  # noqa: SLF001
-    profile.enable()
-    gate_process.gate_main(channel)
+    gate_process.gate_main = profiled
 
 
 if __name__ == "__main__":

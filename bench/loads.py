@@ -26,6 +26,7 @@ class Load:
     warmup: float = 0.3
     by_name: bool = False
     hello: bool = False
+    payload: int = 64
 
     def arguments(self, origin: Origin) -> list[str]:
         """Return the command line without the proxy."""
@@ -35,6 +36,8 @@ class Load:
         found += ["--seconds", str(self.seconds), "--warmup", str(self.warmup)]
         if self.mode == "up":
             found += ["--control", f"{host}:{origin.ports['control']}"]
+        if self.mode == "tunnels" and not self.hello:
+            found += ["--payload", str(self.payload)]
         if self.hello:
             found += ["--hello", NAME]
         return found

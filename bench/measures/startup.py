@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bench.results import Series
 
 BARE = "bare true"
-_FULL, _QUICK = 21, 5
+_FULL, _QUICK = 21, 7
 _KINDS: tuple[type[Sandbox], ...] = (
     sandboxes.InTidegate,
     sandboxes.InTidegateWithoutSelftest,
@@ -42,7 +42,7 @@ def measure_startup(context: Context) -> None:
             continue
         working.append(sandbox)
         context.note(kind.name, kind.version, kind.settings)
-    rounds = _QUICK if context.quick else _FULL
+    rounds = _QUICK if context.quick or context.bounds_only else _FULL
     context.say(f"start-up, {rounds} rounds")
     for _ in range(rounds):
         with context.sampling():

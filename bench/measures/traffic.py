@@ -21,23 +21,28 @@ if TYPE_CHECKING:
 PER_SECOND = "1/s"
 RATE = "MB/s"
 CLIENTS = (1, 32, 256)
+BOUND_CLIENTS = 32
 STREAMS = (1, 16)
 
 
 def measure_tunnels(context: Context) -> None:
-    """A new connection each: CONNECT to a literal, 64 bytes there and back, close."""
+    """A new connection each: CONNECT to a literal, 64 bytes there and back (or nothing), close."""
     loads = [
         (
             context.results.measure(f"tunnels_{clients}", f"tunnels, {clients} at once", PER_SECOND),
             Load("tunnels", clients=clients, seconds=context.seconds),
         )
-        for clients in CLIENTS
+        for clients in ((BOUND_CLIENTS,) if context.bounds_only else CLIENTS)
     ]
+    empty = context.results.measure("tunnels_32_empty", "tunnels closed at once, 32 at once", PER_SECOND)
+    loads.append((empty, Load("tunnels", clients=BOUND_CLIENTS, seconds=context.seconds, payload=0)))
     _compare(context, loads, "tunnels")
 
 
 def measure_names(context: Context) -> None:
     """The same by name, and with a ClientHello as the exchange."""
+    if context.bounds_only:
+        return
     if not context.by_name:
         context.say("no hosts file of our own: nothing by name")
         return
@@ -61,7 +66,7 @@ def measure_refusals(context: Context) -> None:
 def measure_throughput(context: Context) -> None:
     """Bulk data through open tunnels, counted where it arrives."""
     loads = []
-    for streams in STREAMS:
+    for streams in STREAMS[:1] if context.bounds_only else STREAMS:
         for mode, port in (("up", "sink"), ("down", "source")):
             many = "one tunnel" if streams == 1 else f"{streams} tunnels"
             measure = context.results.measure(f"{mode}_{streams}", f"throughput {mode}, {many}", RATE)

@@ -8,9 +8,9 @@
  *   loadgen idle    --target HOST:ECHO  opens --clients tunnels, says so, holds them until standard input ends
  *
  * --proxy ADDRESS:PORT, or http_proxy of the environment (with user:password, sent as Basic), or --direct (then the
- * target is an address and is dialled itself). --clients N, --seconds S, --warmup S, --payload BYTES, --hello NAME
- * (the exchange is a TLS ClientHello for NAME, echoed, instead of plain bytes), --sources N (connect from 127.0.0.1
- * to 127.0.0.N in turn).
+ * target is an address and is dialled itself). --clients N, --seconds S, --warmup S, --payload BYTES (0: the tunnel is
+ * closed at once), --hello NAME (the exchange is a TLS ClientHello for NAME, echoed, instead of plain bytes),
+ * --sources N (connect from 127.0.0.1 to 127.0.0.N in turn).
  *
  * One line of JSON comes out. An operation that fails or takes longer than 10 s counts as an error and never as
  * a success; a client that failed waits for the next sweep, so that errors cannot look like speed. What is under
@@ -144,6 +144,9 @@ static void start_exchange(struct client *client) {
     } else if (mode == IDLE) {
         client->state = HOLDING;
         open_tunnels++;
+    } else if (payload_length == 0) {
+        finish(client);
+        again(client);
     } else {
         client->state = ECHOED;
         push(client, payload, payload_length);
@@ -235,6 +238,7 @@ static void on_readable(struct client *client, int ended) {
                 break;
             }
             got_head(client, (size_t)(end + 4 - client->head));
+            if (client->state == CONNECTING) return; /* done already, and begun again */
             if (client->state == BODY && client->body == 0) {
                 body_done(client);
                 return;
@@ -453,7 +457,7 @@ int main(int argc, char **argv) {
         else die("unknown option %s", name);
     }
     if (!target) die("--target is missing");
-    if (clients < 1 || clients > 20000 || sources > 200 || payload_length < 1 || payload_length > sizeof payload || seconds > 600)
+    if (clients < 1 || clients > 20000 || sources > 200 || payload_length > sizeof payload || seconds > 600)
         die("a number is out of bounds");
     /* Zeros: neither HTTP nor TLS, as the first bytes of database protocols are. */
     if (hello) make_hello(hello);

@@ -55,7 +55,10 @@ def test_a_tiny_run_writes_the_json_that_the_readme_describes(tmp_path: Path) ->
     assert set(data) == {"format", "about", "versions", "settings", "missing", "failed", "measures", "bounds"}
     assert data["format"] == 1
     assert data["failed"] == {}, done.stderr
-    assert set(data["measures"]) == {"tunnels_1", "tunnels_32", "tunnels_256", "refuse_32", "get_32"}
+    assert set(data["measures"]) == {f"tunnels_{load}" for load in ("1", "32", "256", "32_empty")} | {
+        "refuse_32",
+        "get_32",
+    }
     for measure in data["measures"].values():
         series = measure["peers"]["tidegate"]
         assert series["median"] > 0
