@@ -29,6 +29,10 @@ _MAX_EMPTY = 64  # bytes of empty lines in front
 _LINE_REST = 64  # what a request line holds besides its target, generously
 _LINE = FIELD + b"\x0b\x0c"  # white space to parsers made of str.split()
 _WHITE = bytes.maketrans(b"\t\x0b\x0c", b"   ")
+# All that Python's str.split() takes for white space in a latin-1 request line.
+_LENIENT = bytes.maketrans(b"\t\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0", b" " * 9)
+_METHODS = tuple(b"GET HEAD POST PUT DELETE PATCH OPTIONS TRACE CONNECT PROPFIND REPORT MKCOL".split())
+_AFTER_METHOD = frozenset(b" \x7f" + bytes(range(0x20)))
 
 
 class Opening(Value):
@@ -112,6 +116,11 @@ def clear_text_speaks(data: bytes | bytearray, limits: Limits = DEFAULT_LIMITS) 
     end = line.find(b"\n", 0, room)
     first = bytes(line[:end] if end >= 0 else line[:room])
     odd = first.rstrip(b"\r").translate(None, _LINE)
+    known = _known_method(first.rstrip(b"\r"))
+    if known or (known is None and end < 0):
+        if known and (odd or end >= 0):
+            return Speaks.HTTP if odd or b"HTTP/" in first.upper() else Speaks.OTHER
+        return None if len(line) < room else Speaks.HTTP
     if odd:
         first = first[: first.index(odd[:1])]
     word = first.translate(_WHITE).split(b" ", 1)[0]
@@ -120,6 +129,17 @@ def clear_text_speaks(data: bytes | bytearray, limits: Limits = DEFAULT_LIMITS) 
     if odd or end >= 0:
         return Speaks.HTTP if b"HTTP/" in first.upper() else Speaks.OTHER
     return None if len(line) < room else Speaks.HTTP
+
+
+def _known_method(line: bytes) -> bool | None:
+    # Whether a lenient parser finds a method of HTTP in front of this line, None while that is open. Behind one even
+    # control bytes are no reason to take the line for another protocol: http.server, for one, lets them pass.
+    text = line.translate(_LENIENT).lstrip(b" ")
+    rest = text.lstrip(TOKEN)
+    word = text[: len(text) - len(rest)]
+    if rest:
+        return word in _METHODS and rest[0] in _AFTER_METHOD
+    return None if any(method.startswith(word) for method in _METHODS) else False
 
 
 def opening_verdict(opening: Opening, destination: Destination, *, strict: bool) -> Reason | None:

@@ -211,6 +211,10 @@ OPENINGS = st.lists(
             b"\x00",
             b"\t",
             b"\x0b",
+            b"\x1f",
+            b"\xa0",
+            b"\x7f",
+            b"X",
             b"http://b.test/",
             b"\x00\x05",
             b"\x01",
@@ -227,3 +231,45 @@ def test_whole_or_in_pieces_is_the_same(data: bytes, source: Any) -> None:
         whole = read([data], limits)
         assert read(bytewise(data), limits) == whole
         assert read(source.draw(pieces_of(data)), limits) == whole
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"GET /\x01 HTTP/1.1",
+        b"GET /\x7f HTTP/1.1",
+        b"GET /\x00 HTTP/1.1",
+        b"GET\x1f/ HTTP/1.1",
+        b"GET\x1c/\x1cHTTP/1.1",
+        b"GET\xa0/\xa0HTTP/1.1",
+        b"GET\x85/ HTTP/1.1",
+        b"\xa0GET / HTTP/1.1",
+        b"\x1f\x85 GET / HTTP/1.1",
+        b" GET / HTTP/1.1",
+        b"PROPFIND /\x01 HTTP/1.1",
+    ],
+)
+def test_a_request_line_that_a_lenient_server_reads_hides_no_host(line: bytes) -> None:
+    """GAT-9: Python's http.server reads each of these and serves the Host behind it; here each is refused."""
+    data = line + b"\r\nHost: b.test\r\n\r\n"
+    assert read([data]) is Reason.BAD_REQUEST
+    assert read(bytewise(data)) is Reason.BAD_REQUEST
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x1f\x8b\x08\x00",  # gzip
+        b"\xa0\x00",
+        b"GET key\r\n",
+        b"GET\x85key\r\n",
+        b"GET(\x01",
+        b"GETS\x01",
+        b"\x85G\x01",
+        b"GET\n",
+    ],
+)
+def test_their_neighbours_are_other_protocols(data: bytes) -> None:
+    """Neither a first byte that Python calls white space nor the word GET makes HTTP of another protocol."""
+    assert read([data]) == Opening(Speaks.OTHER)
+    assert read(bytewise(data)) == Opening(Speaks.OTHER)
