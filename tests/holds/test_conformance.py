@@ -415,6 +415,19 @@ def test_other_doors_to_the_kernel_and_other_names_are_closed() -> None:
         shutil.rmtree(base, ignore_errors=True)
 
 
+@EVERYBODY
+def test_a_hold_inside_a_hold_is_refused_by_name(user: str) -> None:
+    """Tidegate run by a task starts nothing and says that it is inside already (HLD-12, B92)."""
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from tidegate.holds.hold import find_hold;"
+        "print(find_hold('netns').probe())"
+    )
+    source = os.path.join(os.path.dirname(os.path.dirname(held.HERE)), "src")
+    argv = [held.PYTHON, "-I", "-c", program, source]
+    answer = held.hold("netns", argv, user=user, env={"TIDEGATE_TASK": "x"})
+    assert "no hold inside a hold" in answer["out"], answer["out"]
+
+
 @EVERY
 def test_a_probe_says_whether_it_works(hold: str) -> None:
     """`probe` builds the hold around nothing and leaves nothing; it finds the same error that launch would (HLD-12)."""

@@ -211,6 +211,7 @@ class _Child:
     def _be_init(self) -> NoReturn:
         stage = "loopback"
         try:
+            linux.prctl(linux.PR_SET_NAME, linux.path("tidegate-init"))
             if self._kind == NETNS:
                 network.raise_loopback()
                 stage = "listener"

@@ -84,6 +84,16 @@ def test_root_is_not_told_about_settings_for_others(tmp_path: Path, monkeypatch:
     assert "unprivileged_userns_clone" not in said
 
 
+@pytest.mark.parametrize(("confined", "named"), [("1", True), ("0", False)])
+def test_a_hold_inside_a_hold_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confined: str, named: bool
+) -> None:
+    """Run inside a task it says so; the variable alone, outside, means nothing (HLD-12, B92)."""
+    monkeypatch.setenv("TIDEGATE_TASK", "x")
+    machine = facts(tmp_path, {"proc/self/status": f"NoNewPrivs:\t{confined}\nSeccomp:\t2\n"})
+    assert ("inside a hold" in str(messages.explain("map", errno.EPERM, "uid_map", machine))) is named
+
+
 def test_a_reason_is_said_once(tmp_path: Path) -> None:
     """Where the text of a failure is the errno's own, it is not repeated."""
     said = str(messages.explain("cwd", errno.ENOENT, os.strerror(errno.ENOENT), facts(tmp_path, {})))
