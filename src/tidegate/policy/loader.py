@@ -93,9 +93,12 @@ _TOP_HINTS: Final = {
     "preset": "write 'presets' to replace a preset's hosts, or \"@NAME\" in a list to use one",
 }
 _NETWORK_HINTS: Final = {
-    word: f"write it below a phase: 'runtime: {{{word}: […]}}'" for word in (*_VERDICTS, "hosts", "rules")
+    word: f"write it below a phase: 'runtime: {{{word if word in _VERDICTS else 'allow'}: […]}}'"
+    for word in (*_VERDICTS, "hosts", "rules")
 }
+_TOP_EXAMPLE: Final = "write 'network: {runtime: {allow: [api.example.com:443]}}'"
 _NETWORK_EXAMPLE: Final = "write 'runtime: {allow: [api.example.com:443]}' below it"
+_PHASE_EXAMPLE: Final = "write '{allow: [api.example.com:443]}'"
 _LIST_EXAMPLE: Final = "write '[api.example.com:443]', or [] for none"
 
 
@@ -177,7 +180,7 @@ class _Loader:
         if empty:
             self._read.wrong(node, *_EMPTY)
             return
-        for key, key_node, value in self._read.pairs(node, "the policy", POLICY_KEYS, _TOP_HINTS, _NETWORK_EXAMPLE):
+        for key, key_node, value in self._read.pairs(node, "the policy", POLICY_KEYS, _TOP_HINTS, _TOP_EXAMPLE):
             if self._folder and key not in FOLDER_KEYS:
                 advice = "move it to a --policy file or your own configuration; here may be 'network' only"
                 self._read.wrong(key_node, "a folder's policy may not hold this", key, advice)
@@ -234,7 +237,7 @@ class _Loader:
         for phase_name, _, lists in self._read.pairs(node, "'network'", _PHASES, _NETWORK_HINTS, _NETWORK_EXAMPLE):
             named += 1
             of = f"'network.{phase_name}'"
-            for verdict_name, _, items in self._read.pairs(lists, of, _VERDICTS, None, _LIST_EXAMPLE):
+            for verdict_name, _, items in self._read.pairs(lists, of, _VERDICTS, None, _PHASE_EXAMPLE):
                 if self._list(items, f"'network.{phase_name}.{verdict_name}'", verdict_name, _PHASES[phase_name]):
                     open_phases.add(_PHASES[phase_name])
         # `network: {}` names no phase and is the same as no network (POL-15 says so of Kraft's; one meaning for all).
