@@ -217,6 +217,8 @@ def main(wishes: dict[str, Any]) -> dict[str, Any]:
         refuse(wishes["refuse"])
     answer: dict[str, Any] = {"held": held}
     said = []
+    if wishes.get("say_when"):
+        os.write(kept[1], b"building\n")
     try:
         task = find_hold(wishes["hold"]).launch(spec, GATES[wishes.get("gate", "refuses")])
     except StartError as error:

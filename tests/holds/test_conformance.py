@@ -290,6 +290,28 @@ def test_the_task_ends_with_its_front(hold: str, user: str) -> None:
         task.close()
 
 
+@pytest.mark.parametrize("delay", [0.0, 0.01, 0.02, 0.03, 0.05])
+@EVERYBODY
+def test_a_front_killed_while_it_builds_leaves_no_process(delay: float, user: str) -> None:
+    """Wherever kill -9 meets the construction, its half-made processes end by themselves (HLD-7)."""
+    base = held.new_base()
+    wishes = {"hold": "netns", "argv": ["/bin/sleep", "1000"], "listeners": False, "say_when": True}
+    runner = subprocess.Popen(held.command(user, base, wishes), stdout=subprocess.PIPE, text=True)
+    try:
+        assert runner.stdout is not None
+        assert runner.stdout.readline() == "building\n"
+        time.sleep(delay)
+        runner.kill()
+        runner.wait()
+        assert gone(processes(base))
+    finally:
+        runner.kill()
+        runner.wait()
+        assert runner.stdout is not None
+        runner.stdout.close()
+        shutil.rmtree(base, ignore_errors=True)
+
+
 @EVERYBODY
 def test_the_task_ends_with_its_init(user: str) -> None:
     """Kill -9 of init ends every process of the task; the front learns of it at once (HLD-7, HLD-9)."""
@@ -345,16 +367,38 @@ WRAPPERS = {
 )
 def test_a_machine_that_forbids_it_is_told_what_to_change(wrapper: str, says: str) -> None:
     """In a namespace without user namespaces, or with a masked /proc, the message names the fix (HLD-12, B89, B92)."""
+    answer = wrapped(WRAPPERS[wrapper])
+    assert says in answer["error"], answer
+    assert "\n" not in answer["error"]
+    assert answer["out"] == ""
+
+
+@pytest.mark.parametrize("preparation", [":", "(ip link set lo up || true)", "mount -t tmpfs none /mnt"])
+def test_a_machine_that_is_a_namespace_itself_is_fine(preparation: str) -> None:
+    """The neighbour: root of a plain user namespace, as in rootless containers, gets its hold (HLD-1, B92)."""
+    assert wrapped(preparation).get("out") == "ran\n"
+
+
+def wrapped(preparation: str) -> dict[str, Any]:
+    """Hold a command from inside new user, mount and network namespaces, after this has been done there."""
     base = held.new_base()
     try:
-        command = held.command(held.USERS[0], base, {"hold": "netns", "argv": ["/bin/echo", "ran"]})
-        unshare = ["unshare", "--user", "--map-root-user", "--mount", SHELL, "-c", f'{WRAPPERS[wrapper]} && exec "$@"']
+        wishes = {"hold": "netns", "argv": ["/bin/echo", "ran"], "listeners": False}
+        command = [sys.executable, held.RUNNER, json.dumps(wishes | {"base": base})]
+        unshare = [
+            "unshare",
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "--net",
+            SHELL,
+            "-c",
+            f'{preparation} && exec "$@"',
+        ]
         done = subprocess.run([*unshare, SHELL, *command], capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == 0, done.stderr
-        answer = json.loads(done.stdout)
-        assert says in answer["error"], answer
-        assert "\n" not in answer["error"]
-        assert answer["out"] == ""
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
     finally:
         shutil.rmtree(base, ignore_errors=True)
 
