@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tidegate.policy.policy import Policy
 
 FOLDER_FILE = "tidegate.yaml"
+NEAR_FILE = "tidegate.yml"  # what people mistype; passing over it in silence would drop its denies
 USER_FILE = "policy.yaml"
 MAX_BYTES = 8 * 1024 * 1024  # POL-0
 
@@ -75,7 +76,15 @@ def folder_layer(folder: str, *, trusted: bool, ignored: bool) -> PolicyLayer | 
         UsageError: when it is trusted and its text is wrong.
     """
     path = os.path.join(folder, FOLDER_FILE)
-    if ignored or not os.path.lexists(path):
+    if ignored:
+        return None
+    if not os.path.lexists(path):
+        if os.path.lexists(os.path.join(folder, NEAR_FILE)):
+            raise StartError(
+                f"this folder has a {NEAR_FILE}, which is never read",
+                fix=f"rename it to {FOLDER_FILE}, or leave it aside with --no-folder-policy",
+                code="untrusted-folder",
+            )
         return None
     if not trusted:
         raise StartError(

@@ -100,6 +100,15 @@ def test_a_folder_file_that_is_a_pipe_is_refused_and_not_waited_for(place: Place
         os.close(held)
 
 
+def test_a_near_name_is_not_passed_over(place: Place) -> None:
+    """POL-9, B14: a tidegate.yml is never read; a start that ignored its denies in silence would be a lie."""
+    (place.folder / "tidegate.yml").write_text("network:\n  runtime:\n    deny: [pypi.org]\n")
+    with pytest.raises(StartError, match="tidegate.yml") as raised:
+        place.policy(trust_folder=True)
+    assert "tidegate.yaml" in raised.value.fix
+    assert _verdict(place.policy(no_folder_policy=True), "pypi.org:443") is Verdict.ALLOW
+
+
 def test_who_names_the_folders_file_as_a_policy_has_trusted_it(place: Place) -> None:
     """--policy tidegate.yaml is a person's own word for exactly that file."""
     file = place.folder / FOLDER_FILE
