@@ -39,8 +39,9 @@ class Ends:
     """The sockets, clocks and ends of an exchange; what happens in between is forward.Exchange."""
 
     __slots__ = (
-        "answer", "body", "buffer", "client", "closed", "deadline", "decision", "entry", "fd", "gate", "keep",
-        "listener", "meter", "more", "origin", "request", "seen", "sock", "task", "touched", "watched", "way",
+        "answer", "between", "body", "buffer", "client", "closed", "deadline", "decision", "ending", "entry", "fd",
+        "gate", "keep", "listener", "meter", "more", "origin", "request", "seen", "sock", "task", "touched",
+        "watched", "way",
     )  # fmt: skip
 
     def __init__(self, gate: Gate, listener: Listener, sock: socket, *, watched: bool) -> None:
@@ -54,7 +55,9 @@ class Ends:
         self.buffer = b""  # of the client: the next request, or body not passed on yet
         self.seen = 0
         self.more = False  # the client's socket may hold bytes that no event will tell of again
+        self.ending = False  # its end was announced
         self.deadline: Timer | None = None
+        self.between: Timer | None = None
         self.touched = 0.0
         self.origin: Origin | None = None
         self.way: Way | None = None
@@ -139,7 +142,7 @@ class Ends:
 
     def _leave(self) -> None:
         self.closed = True
-        self.disarm()
+        self.stop_clocks()
         way, self.way = self.way, None
         if way is not None:
             way.cancel()
@@ -181,6 +184,13 @@ class Ends:
         """Start the one clock of this connection anew."""
         self.disarm()
         self.deadline = self.gate.reactor.after(seconds, callback, self)
+
+    def stop_clocks(self) -> None:
+        """Let no timer of this connection run any more."""
+        self.disarm()
+        if self.between is not None:
+            self.between.cancel()
+            self.between = None
 
     def disarm(self) -> None:
         """Stop it."""

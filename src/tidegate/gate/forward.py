@@ -61,6 +61,7 @@ class Exchange(Ends):
         self.more = True
         if self.watched:
             reactor.table[self.fd] = self
+            self.ending = True  # for all we know: an event may have told the one before
         else:
             self.watched = True
             reactor.watch(self.fd, self)
@@ -73,6 +74,8 @@ class Exchange(Ends):
                 self._client_takes()
             if mask & _INPUT and not self.closed:
                 self.more = True
+                if mask & ENDED:
+                    self.ending = True
                 self._client_says(mask)
         elif self.origin is not None and fd == self.origin.fd:
             if mask & OUT and self.origin.outlet.blocked:
@@ -119,7 +122,9 @@ class Exchange(Ends):
         """The last exchange is complete; the connection waits for the next request."""
         self.request = self.entry = self.decision = self.body = self.answer = None
         self.seen = 0
-        self.arm(BETWEEN, self._silent)
+        self.touched = self.gate.reactor.now
+        if self.between is None:
+            self.between = self.gate.reactor.after(BETWEEN, self._silent, self)
         if self.buffer or self.more:
             self._read_head()
 
@@ -173,19 +178,26 @@ class Exchange(Ends):
         except OSError:
             self.abort(Reason.CLIENT_GONE)
             return None
+        if len(data) < READ and not self.ending:
+            self.more = False  # a short read has emptied the socket (epoll(7))
         return data
 
     def _hand_back(self) -> None:
         # CONNECT on a connection that carried plain requests: it becomes what it would have been at first.
-        self.disarm()
+        self.stop_clocks()
         self.drop_origin()
         self.closed = True
         client = Client(self.gate, self.listener, self.sock, watched=True)
         client.resume(self.buffer)
 
     def _silent(self) -> None:
-        self.deadline = None
-        self.close()
+        # One long timer for all requests of a connection: it looks whether there was one meanwhile.
+        self.between = None
+        left = self.touched + BETWEEN - self.gate.reactor.now
+        if self.request is None and left <= 0:
+            self.close()
+        else:
+            self.between = self.gate.reactor.after(left if left > 0 else BETWEEN, self._silent, self)
 
     def _too_slow(self) -> None:
         self.deadline = None
@@ -209,11 +221,13 @@ class Exchange(Ends):
         self._ask(plan, request)
 
     def _ask(self, plan: Plan, request: Request) -> None:
-        self.disarm()
+        if self.deadline is not None:
+            self.disarm()
         task, gate = self.task, self.gate
         self.request = request
         self.keep = request.keep
-        decision = self.decision = task.judge(plan, gate.surroundings())
+        around = gate.surroundings()
+        decision = self.decision = task.judge(plan, around)
         self.entry = Entry(gate, task, decision, request.method)
         if decision.verdict is Verdict.DENY:
             self.refused(decision, decision.reason, plan, ())
@@ -223,7 +237,7 @@ class Exchange(Ends):
             return
         self.body = None if request.framing.empty else make_body(request.framing)
         origin = self.origin
-        if origin is not None and origin.fits(request, decision, gate.surroundings(), gate.reactor.now):
+        if origin is not None and origin.fits(request, decision, around, gate.reactor.now):
             origin.fresh = False
             self._send_request(origin, request, decision)
         else:
@@ -298,7 +312,8 @@ class Exchange(Ends):
         if close or self.body is not None:
             self.say_last(b"")
         else:
-            self.disarm()
+            if self.deadline is not None:
+                self.disarm()
             self.next_request()
 
     def switch(self, rest: bytes) -> None:
@@ -306,7 +321,7 @@ class Exchange(Ends):
         origin, entry = self.origin, self.entry
         assert origin is not None, "a 101 comes from somewhere"
         assert entry is not None, "a 101 comes from somewhere"
-        self.disarm()
+        self.stop_clocks()
         self.closed = True
         self.origin = None
         reactor = self.gate.reactor
