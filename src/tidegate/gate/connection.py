@@ -231,9 +231,14 @@ class Client:
             sock.close()
             self.gone()
             return
+        self.join(sock, entry, early)
+
+    def join(self, sock: socket, entry: Entry, early: bytes, how: How = How.TUNNELED) -> None:
+        """Become a tunnel to `sock`."""
         self.enter(Stage.TUNNEL)
         gate, reactor = self.gate, self.gate.reactor
         tunnel = Tunnel(gate, self.listener, self.sock, sock, entry)
+        tunnel.how = how
         tunnel.judge = Judge(tunnel)
         reactor.watch(tunnel.upstream_fd, tunnel)
         if self.watched:

@@ -50,8 +50,13 @@ def keep_alive(sock: _socket.socket) -> None:
 
 
 class Listener:
-    """One listening socket. Owns its descriptor."""
+    """One listening socket. Owns its descriptor.
 
+    `client` is what an accepted connection becomes; `defer` says that its client speaks first.
+    """
+
+    client: type[Client] = Client
+    defer = True
     __slots__ = ("_accept", "_family", "_paused", "_sock", "fd", "gate", "task")
 
     def __init__(self, gate: Gate, fd: int, task: GateTask) -> None:
@@ -64,7 +69,8 @@ class Listener:
         try:
             sock.setblocking(False)
             sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
-            sock.setsockopt(IPPROTO_TCP, TCP_DEFER_ACCEPT, 1)
+            if self.defer:
+                sock.setsockopt(IPPROTO_TCP, TCP_DEFER_ACCEPT, 1)
             keep_alive(sock)
         except OSError:
             sock.detach()
@@ -80,7 +86,7 @@ class Listener:
 
     def ready(self, _fd: int, _mask: int) -> None:
         """Clients are waiting."""
-        accept, gate, family, task = self._accept, self.gate, self._family, self.task
+        accept, gate, family, task, make = self._accept, self.gate, self._family, self.task, self.client
         limit = task.policy.limits.connections
         for _ in range(BATCH):
             try:
@@ -102,7 +108,7 @@ class Listener:
                 continue
             task.connections += 1
             gate.connections += 1
-            client = Client(gate, self, sock)
+            client = make(gate, self, sock)
             try:
                 client.begin()
             except Exception as error:  # noqa: BLE001 - one broken connection must not end the listener of all

@@ -24,8 +24,8 @@ class Entry:
     """One line of the journal in the making. Set `decision` as soon as there is one; it carries rule and address."""
 
     __slots__ = (
-        "address", "at", "began", "decision", "detail", "down", "gate", "host", "method", "port", "status", "task",
-        "up",
+        "address", "at", "began", "count", "decision", "detail", "down", "gate", "host", "method", "port", "status",
+        "task", "up",
     )  # fmt: skip
 
     def __init__(self, gate: Gate, task: GateTask, decision: Decision | None, method: str) -> None:
@@ -42,6 +42,7 @@ class Entry:
         self.up = 0
         self.down = 0
         self.detail = ""
+        self.count = 1
 
     def write(self, how: How, reason: Reason) -> None:
         """Hand the event to the recorder; the second call and later ones do nothing."""
@@ -54,14 +55,15 @@ class Entry:
         if decision is None:
             event = Event(
                 self.at, self.task.id, self.task.phase, Verdict.DENY, "", NOT_JUDGED, SOURCE, self.host, self.port,
-                reason, how, self.address, self.status, self.up, self.down, duration, self.method, 1, self.detail,
+                reason, how, self.address, self.status, self.up, self.down, duration, self.method, self.count,
+                self.detail,
             )  # fmt: skip
         else:
             rule, destination = decision.rule, decision.destination
             event = Event(
                 self.at, self.task.id, decision.phase, decision.verdict, "" if rule is None else rule.text,
                 decision.name, decision.source, destination.host.text, destination.port, reason, how,
-                self.address or decision.address, self.status, self.up, self.down, duration, self.method, 1,
-                self.detail, decision.fix if how is How.REFUSED else "",
+                self.address or decision.address, self.status, self.up, self.down, duration, self.method,
+                self.count, self.detail, decision.fix if how is How.REFUSED else "",
             )  # fmt: skip
         gate.record(event)

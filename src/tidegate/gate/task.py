@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from tidegate.addresses.surroundings import Surroundings
     from tidegate.gate.request import Request
+    from tidegate.gate.synthetic import Synthetic
     from tidegate.model.destination import Destination
     from tidegate.model.rule import Rule
     from tidegate.policy.policy import Policy
@@ -81,7 +82,9 @@ class Meter:
 class GateTask:
     """One task at the gate. `connections` are those of its clients that are open now."""
 
-    __slots__ = ("_meters", "_plans", "connections", "heads", "id", "phase", "policy", "requests")
+    __slots__ = (
+        "_meters", "_plans", "captured", "connections", "heads", "id", "phase", "policy", "requests", "synthetic",
+    )  # fmt: skip
 
     def __init__(self, id: str, policy: Policy, phase: Phase = Phase.RUNTIME) -> None:  # noqa: A002 - the name the journal has for it
         self.id = id
@@ -90,6 +93,8 @@ class GateTask:
         self.connections = 0
         self.heads: dict[bytes, Plan] = {}  # whole CONNECT heads: reading one is a pure function of its bytes
         self.requests: dict[bytes, tuple[Plan, Request]] = {}  # heads of plain requests, likewise
+        self.captured: dict[object, Plan] = {}  # what connections were made to, likewise
+        self.synthetic: Synthetic | None = None  # the names it looked up, once something captures its connections
         self._plans: dict[tuple[str, int], Plan] = {}
         self._meters: dict[Rule, Meter] = {}
 
@@ -97,9 +102,7 @@ class GateTask:
         """Put another policy or phase in force for new connections; open ones stay as they are."""
         self.policy = policy or self.policy
         self.phase = phase or self.phase
-        self.heads.clear()
-        self.requests.clear()
-        self._plans.clear()
+        self._forget()
         self._meters.clear()
 
     def plan(self, destination: Destination) -> Plan:
@@ -108,11 +111,16 @@ class GateTask:
         plan = self._plans.get(key)
         if plan is None:
             if len(self._plans) >= PLANS:
-                self._plans.clear()
-                self.heads.clear()
-                self.requests.clear()
+                self._forget()
             plan = self._plans[key] = Plan(decide(self.policy, destination, self.phase))
         return plan
+
+    def _forget(self) -> None:
+        # Heads and captured destinations lead to plans, so they go together.
+        self._plans.clear()
+        self.heads.clear()
+        self.requests.clear()
+        self.captured.clear()
 
     def remember(self, head: bytes, plan: Plan) -> None:
         """Keep what a CONNECT head led to."""
