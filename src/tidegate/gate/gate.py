@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidegate.addresses.surroundings import Surroundings
+    from tidegate.gate.capture import Capture, CaptureSockets
     from tidegate.gate.resolve import Resolver
     from tidegate.gate.upstream import UpstreamConfig
     from tidegate.model.event import Event
@@ -114,6 +115,23 @@ class Gate:
         listener.close()
         if cut:
             self._cut(listener)
+
+    def add_capture(self, sockets: CaptureSockets, task: GateTask) -> Capture:
+        """Serve the resolver and the captured connections of `task`, and own all those descriptors from now on.
+
+        Raises:
+            OSError, ValueError: when one of them is not what it should be; all of them are closed then.
+        """
+        from tidegate.gate.capture import Capture
+
+        return Capture(self, sockets, task)
+
+    def remove_capture(self, capture: Capture, *, cut: bool) -> None:
+        """Close a capture. `cut` also closes its connections, and records them as ended by the gate."""
+        capture.close()
+        if cut:
+            for listener in capture.listeners:
+                self._cut(listener)
 
     def register(self, fd: int, callback: Callable[[], None]) -> None:
         """Call back on each edge of `fd`: read until it would block, or ends. It stays the caller's to close."""
