@@ -79,6 +79,18 @@ class Session:
         self.seen = self.seen[found.end() :]
         return (found[1] if found.re.groups else found[0]).decode("utf-8", "replace")
 
+    def type_until(self, key: str, pattern: str) -> None:
+        """Type a key again and again until it is answered: a program between two states may miss the first."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            self.type(key)
+            try:
+                self.expect(pattern, 1.0)
+            except AssertionError:
+                assert time.monotonic() < end, f"{key!r} is never answered: {self.seen!r}"
+            else:
+                return
+
     def rest(self) -> str:
         """Read to the end of the session and return all that was not yet seen."""
         end = time.monotonic() + PATIENCE
