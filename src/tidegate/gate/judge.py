@@ -49,6 +49,25 @@ _DETAIL = {
 }
 
 
+# First byte -> whether it alone makes the reader answer OTHER, so that nothing behind it matters.
+_decided: dict[int, bool] = {}
+
+
+def decided(first: int) -> bool:
+    """Whether a client that begins with this byte speaks neither TLS nor HTTP nor SSH, whatever follows.
+
+    Making a reader is a good part of what a short tunnel costs; this asks one once for each of 256 bytes.
+    """
+    answer = _decided.get(first)
+    if answer is None:
+        try:
+            opening = OpeningReader().feed(bytes((first,)))
+        except WireError:
+            opening = None
+        answer = _decided[first] = opening is not None and opening.speaks is Speaks.OTHER
+    return answer
+
+
 class Judge:
     """Reads the first bytes of one tunnel's client, then lets them go or cuts the tunnel."""
 
@@ -70,6 +89,10 @@ class Judge:
         reader = self._reader
         limits = tunnel.entry.task.policy.limits
         if reader is None:
+            if decided(data[0]) and tunnel.entry.task.policy.tls != "strict":
+                tunnel.entry.detail = "other"
+                tunnel.pass_on(data)
+                return
             reader = self._reader = OpeningReader(limits)
         try:
             opening = reader.feed(data)

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.unit.gate.kit import client_hello, read_exactly, read_head, small, wait
+from tidegate.gate.judge import decided
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How, Verdict
+from tidegate.wire.first_bytes import Speaks
+from tidegate.wire.opening import OpeningReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,6 +153,20 @@ def test_protocols_that_wait_for_an_answer_are_not_held(lab: Lab, serve: Serve, 
     with gate.tunnel("a.test:9000") as sock:
         sock.sendall(data)
         assert read_exactly(sock, len(data)) == data
+
+
+@pytest.mark.parametrize(
+    "rest", [b"", b" / HTTP/1.1\r\nHost: b.test\r\n\r\n", b"\r\nGET / HTTP/1.1\r\nHost: b\r\n\r\n", b"SSH-2.0"]
+)
+def test_the_short_cut_says_what_the_reader_says(rest: bytes) -> None:
+    """GAT-9: a first byte that skips the reader makes OTHER of it, whatever follows; those of TLS and HTTP never do."""
+    for first in range(256):
+        if decided(first):
+            opening = OpeningReader().feed(bytes([first]) + rest)
+            assert opening is not None
+            assert opening.speaks is Speaks.OTHER
+    assert decided(0)
+    assert not any(map(decided, b"\x16GETgets\r\n \t"))
 
 
 def test_a_server_that_speaks_first_is_never_held(lab: Lab, serve: Serve) -> None:
