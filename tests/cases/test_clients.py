@@ -541,6 +541,7 @@ JAVA = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("nobody")
 def test_java_uses_the_gate(product: Product, lab: Lab, client: Callable[[str], str]) -> None:
     """B131: both of Java's clients, though neither reads a proxy variable; JAVA_TOOL_OPTIONS of the user's is kept."""

@@ -22,40 +22,50 @@ _JAVA = (
     " -Dhttp.nonProxyHosts=localhost|127.*|[::1]"
 )
 
+_UNIX = "curl 7.88, wget 1.21, git 2.39, Python 3.11, requests 2.34"
+_UPPER = "Python 3.11, requests 2.34, aiohttp 3.14, uv 0.13, Node 24.21, Yarn 1.22"
+
 # variable, value, when, join, tool, tried
 Setting = tuple[str, str, str, str, str, str]
 
 SETTINGS: tuple[Setting, ...] = (
-    ("http_proxy", PROXY_URL, "always", "replace", "curl, wget, git, Python, Ruby", "curl 7.88, wget 1.21, pip 23"),
-    ("https_proxy", PROXY_URL, "always", "replace", "curl, wget, git, Python, Ruby, Go", "curl 7.88, git 2.39"),
-    ("all_proxy", PROXY_URL, "always", "replace", "curl, httpx", "curl 7.88"),
-    ("HTTP_PROXY", PROXY_URL, "always", "replace", "Python, Go, npm, Rust's reqwest", "Python 3.11, npm 10"),
-    ("HTTPS_PROXY", PROXY_URL, "always", "replace", "Python, Go, npm, Rust's reqwest", "Python 3.11, npm 10"),
-    ("ALL_PROXY", PROXY_URL, "always", "replace", "curl, httpx", "curl 7.88"),
-    ("no_proxy", NO_PROXY, "always", "replace", "all of them", "curl 7.88, Python 3.11"),
-    ("NO_PROXY", NO_PROXY, "always", "replace", "all of them", "curl 7.88, Python 3.11"),
-    ("NODE_USE_ENV_PROXY", "1", "always", "replace", "Node 22.21 and 24 or newer (older ones ignore it)", "Node 24"),
-    ("npm_config_proxy", PROXY_URL, "always", "replace", "npm, pnpm: over a proxy line in .npmrc", "npm 10"),
-    ("npm_config_https_proxy", PROXY_URL, "always", "replace", "npm, pnpm: over a proxy line in .npmrc", "npm 10"),
-    ("npm_config_noproxy", NO_PROXY, "always", "replace", "npm, pnpm", "npm 10"),
-    ("YARN_HTTP_PROXY", PROXY_URL, "always", "replace", "Yarn 2 and newer", "from its documentation"),
-    ("YARN_HTTPS_PROXY", PROXY_URL, "always", "replace", "Yarn 2 and newer", "from its documentation"),
-    ("PIP_PROXY", PROXY_URL, "always", "replace", "pip: over a proxy line in pip.conf", "pip 23"),
+    ("http_proxy", PROXY_URL, "always", "replace", "curl, wget, git, Python, Ruby", _UNIX),
+    ("https_proxy", PROXY_URL, "always", "replace", "curl, wget, git, Python, Ruby, Go", _UNIX),
+    ("all_proxy", PROXY_URL, "always", "replace", "curl, httpx", "curl 7.88, httpx 0.28"),
+    ("HTTP_PROXY", PROXY_URL, "always", "replace", "Python, Node, Go, Rust's reqwest", _UPPER),
+    ("HTTPS_PROXY", PROXY_URL, "always", "replace", "Python, Node, Go, Rust's reqwest", _UPPER),
+    ("ALL_PROXY", PROXY_URL, "always", "replace", "curl, httpx", "curl 7.88, httpx 0.28"),
+    ("no_proxy", NO_PROXY, "always", "replace", "all of them", _UNIX),
+    ("NO_PROXY", NO_PROXY, "always", "replace", "all of them", _UPPER),
+    ("NODE_USE_ENV_PROXY", "1", "always", "replace", "Node 22.21 and 24 or newer", "Node 24.21; Node 20.20 ignores it"),
     (
-        "CARGO_HTTP_PROXY",
+        "npm_config_proxy",
         PROXY_URL,
         "always",
         "replace",
-        "cargo: over a proxy line in its config",
-        "from its documentation",
+        "npm, pnpm: over a proxy line in .npmrc",
+        "npm 11.19, pnpm 12.21",
     ),
+    (
+        "npm_config_https_proxy",
+        PROXY_URL,
+        "always",
+        "replace",
+        "npm, pnpm: over a proxy line in .npmrc",
+        "npm 11.19, pnpm 12.21",
+    ),
+    ("npm_config_noproxy", NO_PROXY, "always", "replace", "npm, pnpm", "npm 11.19, pnpm 12.21"),
+    ("YARN_HTTP_PROXY", PROXY_URL, "always", "replace", "Yarn 2 and newer", "Yarn 4.18"),
+    ("YARN_HTTPS_PROXY", PROXY_URL, "always", "replace", "Yarn 2 and newer", "Yarn 4.18"),
+    ("PIP_PROXY", PROXY_URL, "always", "replace", "pip: over a proxy line in pip.conf", "pip 23.2"),
+    ("CARGO_HTTP_PROXY", PROXY_URL, "always", "replace", "cargo: over a proxy line in its config", "cargo 1.95"),
     (
         "JAVA_TOOL_OPTIONS",
         _JAVA,
         "no-capture",
         "append",
         "Java: prints a line at each start, so it is set only where nothing else reaches a JVM",
-        "from its documentation",
+        "Java 17.0, refusals also Java 25.0",
     ),
 )
 
