@@ -12,7 +12,7 @@ Rules of the file:
 
 from __future__ import annotations
 
-from _socket import MSG_PEEK, socket
+from _socket import MSG_MORE, MSG_PEEK, socket
 
 from tidegate.gate.dial import begin, reason_of
 from tidegate.gate.judge import Judge
@@ -306,7 +306,7 @@ class Client:
         self.enter(Stage.REFUSING)
         if reply:
             try:
-                self.sock.send(reply)
+                self.sock.send(reply, MSG_MORE)  # the end that `linger` announces travels in the same packet
             except OSError:
                 reply = b""
         if not reply:

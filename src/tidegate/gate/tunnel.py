@@ -14,7 +14,7 @@ Nothing here knows HTTP: judge.py judges, this moves.
 
 from __future__ import annotations
 
-from _socket import SHUT_WR, SO_ERROR, SO_LINGER, SOL_SOCKET
+from _socket import MSG_MORE, SHUT_WR, SO_ERROR, SO_LINGER, SOL_SOCKET
 
 from tidegate.gate.flow import Flow
 from tidegate.gate.reactor import ENDED, ERR, IN, OUT
@@ -128,7 +128,7 @@ class Tunnel:
             return
         if reply and not self.down.blocked:
             try:
-                client.send(reply)
+                client.send(reply, MSG_MORE)  # travels with the end that `linger` announces
             except OSError:
                 reply = b""
         self.gate.reactor.table.pop(self.client_fd, None)
