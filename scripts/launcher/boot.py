@@ -5,9 +5,14 @@ from it, which `run` does not) and hands over to the command line. Imports here 
 anyway. It ends as a program in C would on Ctrl-C and on a closed pipe: by the signal, without a traceback.
 """
 
+import _signal
 import gc
 import posix
 import sys
+
+# Ctrl-C during a start ends it as it ends a program in C: nobody is there yet who could say anything better.
+if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
 # What a start allocates is needed to the end: looking for garbage in it costs 5 to 9 ms. Those who stay turn it on.
 gc.disable()
@@ -30,8 +35,6 @@ sys.path.append(packages)
 
 def die_by(name: str) -> None:
     """End by a signal, so that whoever started us sees it."""
-    import _signal  # the C half of signal; the other half costs 5 ms
-
     number = getattr(_signal, name)
     _signal.signal(number, _signal.SIG_DFL)
     posix.kill(posix.getpid(), number)
