@@ -51,7 +51,9 @@ def _options() -> argparse.Namespace:
         "--patience", type=float, default=-1.0, help="seconds a sample waits for a quiet machine (3; 0 with --quick)"
     )
     parser.add_argument("--gate-command", default="", metavar="CMD", help="another driver instead of gate_driver.py")
-    parser.add_argument("--profile", default="", choices=["", *profiles.LOADS], help="profile the gate under one load")
+    parser.add_argument(
+        "--profile", default="", choices=["", *profiles.LOADS, profiles.STARTUP], help="profile one load, or the start"
+    )
     parser.add_argument("--json", default=os.path.join(build.HERE, "results.json"), metavar="FILE")
     parser.add_argument("--report", default="", metavar="FILE", help="RESULTS.md of a full run, else none")
     parser.add_argument("--build", action="store_true", help="only compile and install")
@@ -113,7 +115,7 @@ def _run(options: argparse.Namespace, wanted: set[str]) -> None:
         results=results,
         by_name=network.inside(),
         quick=options.quick,
-        bounds_only=options.bounds,
+        bounds_only=options.bounds or (options.quick and not options.only),
         patience=options.patience if options.patience >= 0 else 0.0 if options.quick else 3.0,
     )
     results.about |= machine() | {"rounds": context.rounds, "seconds": context.seconds}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Bound:
     """`measure` of tidegate is at least (or at most) `factor` x `other`'s figure in `against`, or the number `factor`.
 
-    `profile` names the load whose profile explains a miss; '' where a profile of the gate explains nothing.
+    `profile` names the profile that explains a miss; '' where none would.
     """
 
     text: str
@@ -81,7 +81,14 @@ BOUNDS = (
     Bound("keep-alive requests/s at least 1.25 x squid", "get_32", 1.25, "squid", profile="get"),
     Bound("idle gate process, RSS, at most 15 MB", "idle_rss", 15, at_most=True),
     Bound("idle tunnel at most 2 KB", "tunnel_bytes", 2048, at_most=True),
-    Bound("run true at most a sixth of sandbox-runtime", "startup", 1 / 6, SANDBOX_RUNTIME, at_most=True),
+    Bound(
+        "run true at most a sixth of sandbox-runtime",
+        "startup",
+        1 / 6,
+        SANDBOX_RUNTIME,
+        at_most=True,
+        profile="startup",
+    ),
 )
 
 

@@ -1,4 +1,4 @@
-"""Where the gate's time goes under one load: cProfile's own-time table, and system calls per operation by strace.
+"""Where time goes: the gate's under one load (cProfile, and system calls per operation by strace), and the start's.
 
 cProfile makes Python code about twice as slow and leaves system calls alone, so its table exaggerates the share of
 small functions; strace makes system calls slow and shows how many there are. Read both, believe neither alone.
@@ -12,10 +12,11 @@ import pstats
 import re
 import signal
 import subprocess
+import sys
 import time
 
 from bench import processes
-from bench.build import find
+from bench.build import ROOT, find
 from bench.loads import Load, run_load
 from bench.peers import Tidegate
 
@@ -27,6 +28,7 @@ LOADS = {
     "up": Load("up", port="sink"),
     "down": Load("down", port="source"),
 }
+STARTUP = "startup"
 _LINES = 25
 
 
@@ -38,11 +40,13 @@ class _Profiled(Tidegate):
 
 
 def profile(name: str, folder: str) -> str:
-    """Return the profile of the gate under the load `name` as text.
+    """Return the profile of the gate under the load `name`, or of the start of `run true`, as text.
 
     Raises:
         BenchError: when the gate does not start.
     """
+    if name == STARTUP:
+        return _of_start(folder)
     return _by_function(LOADS[name], folder) + "\n" + _by_system_call(LOADS[name], folder)
 
 
@@ -94,3 +98,27 @@ def _by_system_call(load: Load, folder: str) -> str:
                 if calls / done >= 0.01 or not said["operations"]:
                     lines.append(f"  {fields[-1]:<16} {calls / done:8.2f}")
     return "\n".join(lines)
+
+
+def _of_start(folder: str) -> str:
+    """What `run true` imports in its front, by own time, and the system calls of all its processes."""
+    os.makedirs(folder, exist_ok=True)
+    env = os.environ | {"XDG_STATE_HOME": os.path.join(folder, "state")}
+    environment = os.path.dirname(os.path.dirname(sys.executable))
+    boot = os.path.join(ROOT, "scripts", "launcher", "boot.py")
+    start = [sys.executable, "-I", "-S", "-X", "importtime", boot, ROOT, environment, "run", "--", "true"]
+    done = subprocess.run(start, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
+    lines = [line.split("|") for line in done.stderr.decode(errors="replace").splitlines() if line.count("|") == 2]
+    rows = [(int(own.split(":")[1]), int(whole), name.strip()) for own, whole, name in lines if own[-2:-1].isdigit()]
+    rows.sort(reverse=True)
+    head = f"importtime: {len(rows)} modules, {sum(own for own, _, _ in rows) / 1000:.1f} ms in all processes; own µs:"
+    found = [head, *(f"  {own:>7} {name}" for own, _, name in rows[:_LINES])]
+    strace = find("strace")
+    if strace is None:
+        return "\n".join([*found, "strace is not installed: no table of system calls"])
+    report = os.path.join(folder, "strace-start")
+    command = [strace, "-c", "-f", "-o", report, os.path.join(ROOT, "tidegate"), "run", "--", "true"]
+    subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
+    with open(report, encoding="utf-8") as file:
+        table = [line.rstrip() for line in file]
+    return "\n".join([*found, "strace -c, all processes of `run true`:", *table[: _LINES + 2], *table[-1:]])
