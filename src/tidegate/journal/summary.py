@@ -61,8 +61,10 @@ class Summary:
         count.down += event.bytes_down
 
     def rows(self) -> list[Row]:
-        """Return the counts as plain rows, in the order in which each kind first happened."""
-        return [row_of(count.event, count.count, count.up, count.down) for count in self._counts.values()]
+        """Return the counts as plain rows, in the order in which each kind first began."""
+        # Events come at the end of connections, and people remember beginnings.
+        counts = sorted(self._counts.values(), key=lambda count: count.event.at)
+        return [row_of(count.event, count.count, count.up, count.down) for count in counts]
 
 
 def row_of(event: Event, count: int, up: int, down: int) -> Row:
@@ -97,7 +99,7 @@ def net_lines(rows: Iterable[Row], more: int = 0) -> list[str]:
     fixes: list[str] = []
     for host, port, _verdict, how, reason, _rule, name, _source, fix, count, _up, _down in rows:
         where = f"[{host}]" if ":" in host else host
-        place = f"{printable(where)}:{port}" if port else printable(where)
+        place = f"{printable(where)}:{port}" if port else printable(where) or "a request without a destination"
         words = _words(how, reason)
         key = (place, port, words, name)
         merged[key] = merged.get(key, 0) + count

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.journal.events import event, refused
+from tests.unit.journal.events import AT, event, refused
 from tidegate.journal.summary import KINDS, Summary, net_lines, printable
 from tidegate.model.reason import Reason
 
@@ -59,3 +59,17 @@ def test_an_end_worth_knowing_is_said() -> None:
     assert _lines(refused(reason=Reason.UPSTREAM_NXDOMAIN, name="policy"))[0] == (
         "net: b.test:443 · refused, the name does not exist (policy)"
     )
+
+
+def test_lines_stand_in_the_order_of_beginnings() -> None:
+    """JRN-1: pip's index comes before the file it led to, though its connection ended later."""
+    assert _lines(event(host="files.test", at=AT + 2), event(host="index.test", at=AT + 1)) == [
+        "net: index.test:443 · tunneled (policy)",
+        "net: files.test:443 · tunneled (policy)",
+    ]
+
+
+def test_a_request_that_names_nothing_is_still_named() -> None:
+    """JRN-1: a malformed request has no host; its line says so instead of showing an empty place."""
+    (line,) = _lines(refused(host="", port=0, reason=Reason.BAD_REQUEST, name="malformed"))
+    assert line == "net: a request without a destination · refused, the request is malformed (malformed)"
