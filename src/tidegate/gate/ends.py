@@ -169,9 +169,13 @@ class Ends:
         """The gate or the task is ending."""
         self.abort(reason)
 
-    def broken(self, _error: Exception) -> None:
+    def broken(self, error: Exception) -> None:
         """A bug: this connection ends, and only it."""
-        self.abort(Reason.INTERNAL)
+        owner = self.gate.reactor.table.get(self.fd)
+        if self.closed and owner is not None and owner is not self:
+            owner.broken(error)  # it had handed its socket on
+        else:
+            self.abort(Reason.INTERNAL)
 
     def drop_origin(self) -> None:
         """Close the connection to the origin, if there is one."""

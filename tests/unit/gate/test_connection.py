@@ -7,6 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.unit.gate.kit import read_exactly, read_head, small, wait
 from tidegate.model.reason import Reason
@@ -314,3 +316,61 @@ def test_an_unexpected_exception_closes_one_connection_only(lab: Lab, serve: Ser
     gate.tunnel("a.test:443").close()
     assert [type(error) for error in gate.faults] == [ZeroDivisionError]
     gate.faults.clear()
+
+
+_PIECES = st.sampled_from(
+    [
+        b"CONNECT ",
+        b"GET ",
+        b"POST ",
+        b"http://",
+        b"a.test",
+        b"1.2.3.4",
+        b":443",
+        b":80",
+        b"/",
+        b" HTTP/1.1",
+        b" HTTP/1.0",
+        b"\r\n",
+        b"\r\n\r\n",
+        b"\n",
+        b"Host: a.test",
+        b"Content-Length: 5",
+        b"Transfer-Encoding: chunked",
+        b"5\r\nhello\r\n",
+        b"0\r\n\r\n",
+        b"hello",
+        b"Connection: close",
+        b"Expect: 100-continue",
+        b"Upgrade: websocket",
+        b"\x05\x01\x00",
+        b"\x05\x01\x00\x03\x06a.test\x00\x50",
+        b"\x16\x03\x01\x00\x05",
+        b"\x00",
+        b"\xff",
+        b" ",
+        b":",
+    ]
+)
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pieces=st.lists(st.one_of(_PIECES, st.binary(max_size=20)), max_size=14), by_byte=st.booleans())
+def test_no_bytes_break_the_gate(lab: Lab, fuzzed: Serving, pieces: list[bytes], by_byte: bool) -> None:
+    """DESIGN rule 7: whatever a client sends, in whatever pieces, no exception and nothing left open."""
+    data = b"".join(pieces)
+    if by_byte and len(data) > 200:
+        data = data[:200]
+    fuzzed.raw(data, by_byte=by_byte, shut=True, timeout=5)
+    fuzzed.idle()
+    assert not fuzzed.faults
+    assert lab.dns is not None
+
+
+@pytest.fixture
+def fuzzed(lab: Lab, serve: Serve) -> Serving:
+    """A gate with destinations that answer."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    lab.origin("echo", "1.2.3.4", 80)
+    lab.origin("raw", "1.2.3.4", 443)
+    return serve("a.test", "1.2.3.4", limits=small(header_seconds=1.0))
