@@ -57,7 +57,7 @@ def test_a_tunnel_carries_bytes_both_ways_and_is_recorded(lab: Lab, serve: Serve
 )
 @pytest.mark.parametrize("by_byte", [False, True])
 def test_what_real_clients_send_is_accepted(lab: Lab, serve: Serve, request_line: bytes, by_byte: bool) -> None:
-    """B61, GAT-1: HTTP/1.0 without Host, credentials unasked, Host without a port, case and final dot; at any pace."""
+    """B61, B62, GAT-1, GAT-2: HTTP/1.0 without Host, credentials or none, Host without a port, case, final dot."""
     lab.dns.set("a.test", A=["1.2.3.4"])
     lab.origin("banner", "1.2.3.4", 443, text="hi")
     gate = serve("a.test:443")
