@@ -34,7 +34,7 @@ class CaptureSockets(Value):
     `listeners` are listening TCP sockets, each of one family, with the way to find where a connection was going
     (original.REDIRECTED, original.ADDRESSED, or a fixed Destination). `datagrams` and `streams` are the resolver's
     UDP sockets and listening TCP sockets. `own_names` are host names of the task itself, canonical. `most_names`
-    bounds the names the task may look up.
+    bounds the names the task may look up. Without `ipv6` (a kernel that has none) no name has an IPv6 address.
     """
 
     listeners: tuple[tuple[int, str | Destination], ...]
@@ -43,6 +43,7 @@ class CaptureSockets(Value):
     ranges: Ranges = DEFAULT_RANGES
     own_names: frozenset[str] = frozenset()
     most_names: int = MOST
+    ipv6: bool = True
 
     @property
     def descriptors(self) -> tuple[int, ...]:
@@ -68,7 +69,7 @@ class Capture:
         self._direct = DirectAttempts(gate, task)
         left = list(sockets.descriptors)
         try:
-            names = Names(gate, task, _names_of(task, sockets), sockets.own_names)
+            names = Names(gate, task, _names_of(task, sockets), sockets.own_names, ipv6=sockets.ipv6)
             for fd, way in sockets.listeners:
                 self.listeners.append(CaptureListener(gate, fd, task, way))
                 left.remove(fd)

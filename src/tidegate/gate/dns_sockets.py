@@ -37,6 +37,7 @@ PAUSE = 0.1  # seconds without accepting, where descriptors ran out
 _IP_PKTINFO = 8  # linux/in.h
 _IPV6_RECVPKTINFO = 49  # linux/in6.h
 _IPV6_PKTINFO = 50
+_IPV6_FREEBIND = 78
 _ANCILLARY = 64  # bytes: struct in6_pktinfo with its header
 
 
@@ -69,11 +70,13 @@ class Datagrams:
         six = sock.family == AF_INET6
         address = str(sock.getsockname()[0])
         self._wild = address in {"0.0.0.0", "::"}  # noqa: S104 - it was bound by the hold, inside the task's namespace
-        if self._wild:
-            if six:
-                sock.setsockopt(IPPROTO_IPV6, _IPV6_RECVPKTINFO, 1)
-            else:
-                sock.setsockopt(IPPROTO_IP, _IP_PKTINFO, 1)
+        if self._wild and six:
+            sock.setsockopt(IPPROTO_IPV6, _IPV6_RECVPKTINFO, 1)
+            sock.setsockopt(
+                IPPROTO_IPV6, _IPV6_FREEBIND, 1
+            )  # a route may make an address local that `lo` does not have
+        elif self._wild:
+            sock.setsockopt(IPPROTO_IP, _IP_PKTINFO, 1)
         self._gate = gate
         self._fd = fd
         self._names = names

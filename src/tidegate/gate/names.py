@@ -41,15 +41,21 @@ _ANY_PORT = 443  # a name that no port reaches is refused with the same reason o
 
 
 class Names:
-    """Answers the queries of one task. `own` are the host names that the task itself goes by."""
+    """Answers the queries of one task.
 
-    __slots__ = ("_gate", "_kinds", "_last", "_own", "_synthetic", "_task")
+    `own` are the host names that the task itself goes by; without `ipv6` no name has an IPv6 address.
+    """
 
-    def __init__(self, gate: Gate, task: GateTask, synthetic: Synthetic, own: frozenset[str] = frozenset()) -> None:
+    __slots__ = ("_gate", "_ipv6", "_kinds", "_last", "_own", "_synthetic", "_task")
+
+    def __init__(
+        self, gate: Gate, task: GateTask, synthetic: Synthetic, own: frozenset[str] = frozenset(), *, ipv6: bool = True
+    ) -> None:
         self._gate = gate
         self._task = task
         self._synthetic = synthetic
         self._own = own
+        self._ipv6 = ipv6
         self._last = ""  # the name refused last, and the types it was refused for since it was recorded
         self._kinds: set[int] = set()
 
@@ -70,7 +76,7 @@ class Names:
             return self._no_host(query, limit)
         name = host.text
         if name == "localhost" or name.endswith(".localhost") or name in self._own:
-            loopback = _LOOPBACK.get(query.kind)
+            loopback = _LOOPBACK.get(query.kind) if self._ipv6 or query.kind == dns.A else None
             return dns_answer.addresses(query, (loopback,) if loopback else (), TTL, limit)
         if name.endswith(".arpa"):
             packed = dns.address_of(query.labels)
@@ -103,7 +109,7 @@ class Names:
             decision = decide(task.policy, Destination(host, _ANY_PORT), task.phase)
             self._refuse(decision, query.kind)
             return dns_answer.no_name(query, f"{decision.reason.sentence} ({decision.name})", limit)
-        if query.kind not in _LOOPBACK:
+        if query.kind != dns.A and not (query.kind == dns.AAAA and self._ipv6):
             return dns_answer.no_data(query, limit)
         packed = self._synthetic.address(host, ipv6=query.kind == dns.AAAA)
         if packed is None:

@@ -10,9 +10,9 @@ Rules of the file (HLD-6):
 
 Why these ranges. 198.18.0.0/15 is for benchmarks of network devices (RFC 2544): not globally reachable, in no home or
 office network, and large. 240.0.0.0/4 is refused by too much software, 100.64.0.0/10 is used by carriers and overlay
-networks, 10/8, 172.16/12 and 192.168/16 by everybody else. The IPv6 range is a ULA /64 (RFC 4193), on no link: its
-precedence in RFC 6724 is below IPv4's, so that clients prefer the IPv4 address where they have both. Both can be
-changed, for a network that really uses them; inside the task they hide what is there.
+networks, 10/8, 172.16/12 and 192.168/16 by everybody else. The IPv6 range is a ULA /64 (RFC 4193), on no link. Which
+family a client prefers is its own affair (glibc IPv6 by RFC 3484, others IPv4 by RFC 6724): both lead to the same name.
+Both ranges can be changed, for a network that really uses them; inside the task they hide what is there.
 
 Pure: no sockets, no clock.
 """

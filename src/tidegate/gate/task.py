@@ -14,6 +14,7 @@ from collections import deque
 
 from tidegate.addresses.admission import admit, admit_unresolved
 from tidegate.model.decision import Decision
+from tidegate.model.destination import Destination
 from tidegate.model.reason import Reason
 from tidegate.model.rule import NO_LIMITS
 from tidegate.model.verdict import Phase
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from tidegate.addresses.surroundings import Surroundings
     from tidegate.gate.request import Request
     from tidegate.gate.synthetic import Synthetic
-    from tidegate.model.destination import Destination
     from tidegate.model.rule import Rule
     from tidegate.policy.policy import Policy
 
@@ -106,7 +106,14 @@ class GateTask:
         self._meters.clear()
 
     def plan(self, destination: Destination) -> Plan:
-        """Return the plan for a destination; decides at most once while nothing changes."""
+        """Return the plan for a destination; decides at most once while nothing changes.
+
+        An address that stands for a name is that name: some clients look up by themselves what they ask a proxy for.
+        """
+        if self.synthetic is not None and destination.host.packed is not None:
+            name = self.synthetic.name(destination.host.packed)
+            if name is not None:
+                destination = Destination(name, destination.port)
         key = (destination.host.bracketed, destination.port)
         plan = self._plans.get(key)
         if plan is None:

@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.unit.gate.captive import Captive
 from tests.unit.gate.kit import Serving, policy_of
+from tidegate.gate.capture import CaptureSockets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tests.lab.api import Lab
 
 _POLICY = ("ask", "deny", "limit", "default", "limits", "tls", "upstream_resolve", "private", "own", "protected_ports")
 
@@ -28,3 +32,24 @@ def serve() -> Iterator[Callable[..., Serving]]:
     yield start
     for serving in running:
         serving.stop()
+
+
+@pytest.fixture
+def capture(lab: Lab, serve: Callable[..., Serving]) -> Iterator[Callable[..., tuple[Serving, Captive]]]:
+    """Start gates with a captive namespace: `capture("a.test:80")`; `ports` are for `redirect=False`."""
+    open_: list[Captive] = []
+
+    def start(
+        *allow: str, redirect: bool = True, ports: tuple[int, ...] = (), **options: Any
+    ) -> tuple[Serving, Captive]:
+        more = {name: options.pop(name) for name in ("most_names", "own_names", "ranges", "ipv6") if name in options}
+        captive = Captive(redirect=redirect, ipv6=lab.ipv6)
+        open_.append(captive)
+        gate = serve(*allow, **options)
+        sockets = CaptureSockets(**captive.sockets(*ports), **more)
+        captive.handle = gate.on_thread(lambda: gate.gate.add_capture(sockets, gate.task))
+        return gate, captive
+
+    yield start
+    for captive in open_:
+        captive.close()
