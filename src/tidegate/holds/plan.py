@@ -61,7 +61,8 @@ def make_plan(spec: LaunchSpec, uid: int) -> Plan:
     table = read_mounts()
     replaced = _replaced(spec)
     hidden = _outermost(_everywhere(_hidden(spec.hidden), table))
-    readonly = tuple(os.path.realpath(path) for path in spec.readonly if os.path.exists(path))
+    real = (os.path.realpath(path) for path in spec.readonly if os.path.exists(path))
+    readonly = _outermost(tuple(dict.fromkeys(real)))
     _check_workspace(spec.workspace, replaced, hidden)
     shares = tuple(_share(share, hidden) for share in spec.shares)
     bound = [share for share in shares if not is_within(share.path, "/dev") or is_within(share.path, SHARED_MEMORY)]
@@ -115,7 +116,7 @@ def _is_within_any(path: str, folders: tuple[str, ...]) -> bool:
 
 
 def _outermost(paths: tuple[str, ...]) -> tuple[str, ...]:
-    """These paths without those inside another, which is covered whole."""
+    """These paths without those inside another, which is treated whole."""
     return tuple(path for path in paths if not any(path != other and is_within(path, other) for other in paths))
 
 

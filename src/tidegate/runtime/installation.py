@@ -3,6 +3,10 @@
 A task that could change the launcher, the source, the environment or the interpreter that tidegate runs on would be
 outside at the next start. Run from a clone, that is what the launcher reads and the scripts a person runs; installed
 as a package, the package and its entry point. The rest of a clone stays writable: it may be the workspace.
+
+Of a Python that is not the system's (pyenv, uv, conda) that is all of its bin/ and lib/: it loads libpython from lib/
+and `python311.zip` before the library, and believes a `pybuilddir.txt` beside the program. And symlinks: the name of
+the interpreter in an environment leads through some that lie elsewhere, and each could be made to lead astray.
 """
 
 from __future__ import annotations
@@ -11,30 +15,59 @@ import os
 import sys
 
 _CLONE = ("tidegate", "src", ".venv", "pyproject.toml", "scripts", ".ci")
+_SYSTEM = ("/", "/usr", "/usr/local")  # root's, and much else is in their bin and lib
+_MAX_SYMLINKS = 40  # path_resolution(7)
 
 
 def installation_paths() -> tuple[str, ...]:
-    """Return the real paths of all that is tidegate's own and that this user could change."""
+    """Return the paths of all that is tidegate's own and that this user could change.
+
+    Real ones, and after them names that lead to those through a symlink that could be replaced.
+    """
     package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-    found = [package, *_interpreter()]
+    found = [package, *interpreter_paths(sys.executable or "", os.__file__)]
     clone = os.path.dirname(os.path.dirname(package))
     if os.path.basename(os.path.dirname(package)) == "src" and os.path.isfile(os.path.join(clone, "tidegate")):
         found += [os.path.join(clone, name) for name in _CLONE]
-    script = os.path.realpath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
-    if os.path.isfile(script):
-        found.append(script)
+    script = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
+    if not os.path.isfile(script):
+        script = ""
+    found += [script] if script else []
     # Not sys.prefix: without the site module it names the base installation.
     environment = os.path.dirname(os.path.dirname(sys.executable))
     if os.path.isfile(os.path.join(environment, "pyvenv.cfg")):
         found.append(environment)
     real = [os.path.realpath(path) for path in found]
-    return tuple(path for path in dict.fromkeys(real) if os.path.lexists(path) and not _inside_another(path, real))
+    outermost = [path for path in dict.fromkeys(real) if os.path.lexists(path) and not _inside_another(path, real)]
+    names = [*links_on_the_way(sys.executable or ""), script]
+    return (*outermost, *(name for name in dict.fromkeys(names) if name and not _within(name, outermost)))
 
 
-def _interpreter() -> list[str]:
-    executable = os.path.realpath(sys.executable) if sys.executable else ""
-    library = os.path.dirname(os.path.realpath(os.__file__))
-    return [path for path in (executable, library) if path]
+def interpreter_paths(executable: str, library: str) -> list[str]:
+    """Return what a Python loads before our first line, given its program and a file of its library."""
+    program = os.path.realpath(executable) if executable else ""
+    found = [path for path in (program, os.path.dirname(os.path.realpath(library))) if path]
+    folder = os.path.dirname(program)
+    prefix = os.path.dirname(folder)
+    if os.path.basename(folder) == "bin" and prefix not in _SYSTEM:
+        found += [path for name in ("bin", "lib", "lib64") if os.path.isdir(path := os.path.join(prefix, name))]
+    return found
+
+
+def links_on_the_way(path: str) -> list[str]:
+    """Return this path and those that its last part leads to one after another, the real one left out."""
+    found: list[str] = []
+    while path and os.path.realpath(path) != path and len(found) < _MAX_SYMLINKS:
+        found.append(path)
+        if not os.path.islink(path):  # a folder above is one
+            break
+        path = os.path.join(os.path.dirname(path), os.readlink(path))
+    return found
+
+
+def _within(path: str, folders: list[str]) -> bool:
+    """Whether the name lies in one of these folders, as far as its text tells."""
+    return "/../" not in path and any(path == folder or path.startswith(folder + "/") for folder in folders)
 
 
 def _inside_another(path: str, paths: list[str]) -> bool:
