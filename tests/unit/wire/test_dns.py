@@ -124,7 +124,7 @@ WITH_EDNS = query("a.test.", use_edns=0, id=1)
         PLAIN[:12] + (b"\x3f" + b"x" * 63) * 4 + PLAIN[19:],  # 256 bytes of name
         query(use_edns=0, options=[dns.edns.GenericOption(12, bytes(MAX_QUERY))]),
     ],
-    ids=lambda data: f"{len(data)}-{hash(data) % 10000}",
+    ids=map(str, range(22)),
 )
 def test_what_is_no_query_is_answered_with_formerr(data: bytes) -> None:
     """HLD-6: one question, nothing compressed, nothing behind; the answer is a header with the same number."""
