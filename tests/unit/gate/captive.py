@@ -207,8 +207,17 @@ class Captive:
         literal = ":" in host or host.replace(".", "").isdigit()
         address = host if literal else self.look_up(host, kind)
         sock = self.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
-        sock.connect((address, port))
+        try:
+            sock.connect((address, port))
+        except OSError:
+            sock.close()
+            raise
         return sock
+
+    def socket_reset(self, address: str, port: int) -> None:
+        """Connect and wait for the reset."""
+        with contextlib.suppress(ConnectionResetError), self.connect(address, port) as sock:
+            sock.recv(1)
 
     def close(self) -> None:
         """End the namespace."""
