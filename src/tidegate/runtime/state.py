@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LOG_NAME = "network.jsonl"
 KEPT_TASKS = 500
 _SWEEP_AT_ONCE = 50
+_OUR_NAMES = frozenset(("tasks", LOG_NAME))
 _ID_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # no i, l, o, 0, 1: people read these aloud
 
 
@@ -100,9 +101,15 @@ def make_private_folder(path: str) -> None:
         )
     if found.st_mode & 0o077:
         try:
-            os.chmod(path, 0o700)
+            # Somebody may have made it with the usual umask; but what holds other things is not ours to close.
+            if set(os.listdir(path)) <= _OUR_NAMES:
+                os.chmod(path, 0o700)
+                return
         except OSError:
-            raise StartError(f"the folder {path!r} is open to others", fix=f"chmod 700 {path}") from None
+            pass
+        raise StartError(
+            f"the folder {path!r} is open to others", fix=f"chmod 700 {path}, or set XDG_STATE_HOME to another folder"
+        )
 
 
 def make_task_folder(state: str, task: str) -> str:

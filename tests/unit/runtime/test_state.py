@@ -66,6 +66,17 @@ def test_an_open_folder_is_closed_to_others(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o700
 
 
+def test_a_folder_with_other_things_in_it_is_not_closed(tmp_path: Path) -> None:
+    """XDG_STATE_HOME that points at something else by mistake: refused, and that something is left as it was."""
+    path = tmp_path / "tidegate"
+    path.mkdir(mode=0o755)
+    (path / "precious").write_text("")
+    with pytest.raises(StartError, match="open to others") as raised:
+        state.make_private_folder(str(path))
+    assert "XDG_STATE_HOME" in raised.value.fix
+    assert path.stat().st_mode & 0o777 == 0o755
+
+
 def test_the_sweep_keeps_the_newest_and_the_living(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """JRN-5: the number of records is bounded, but the record of a living task is never taken from it."""
     monkeypatch.setattr(state, "KEPT_TASKS", 2)
