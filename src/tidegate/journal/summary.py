@@ -109,7 +109,7 @@ def net_lines(rows: Iterable[Row], more: int = 0) -> list[str]:
         times = f" ×{count}" if count > 1 else ""
         lines.append(f"net: {place} · {words} ({printable(name)}){times}")
     if more:
-        lines.append(f"net: and {more} more connections to other destinations; the journal has them all")
+        lines.append(f"net: and {more} more connections to other destinations; tidegate events lists what was recorded")
     if fixes:
         shown = " ".join(printable(fix) for fix in fixes[:8])
         lines.append(
