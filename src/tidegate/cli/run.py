@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 _OPEN_WARNING = "warning: --open-network: no gate and no policy; the command reaches whatever this machine reaches"
 
+# What no code can foresee at each place: no descriptor, process, memory left. Never the command's own exit status.
+_GAVE_OUT = (OSError, RecursionError, MemoryError)
+
 
 def run(argv: list[str]) -> int:
     """Run `tidegate run` and return its exit status.
@@ -45,6 +48,14 @@ def run(argv: list[str]) -> int:
     if options.help:
         sys.stdout.write(USAGE)
         return 0
+    try:
+        return _told(options)
+    except _GAVE_OUT as error:
+        raise _gave_out(error) from error
+
+
+def _told(options: RunOptions) -> int:
+    """Run it, say how it was on standard error and in the files asked for, and return the exit status."""
     # First of all: a closed standard stream must not become a descriptor of ours.
     from tidegate.holds.stdio import plan_stdio
 
@@ -54,10 +65,11 @@ def run(argv: list[str]) -> int:
         report = OutputFile(options.report, "--report") if options.report else None
         ended = _run(options, stdio)
         status, refused = _tell(options, ended, report)
-    except TidegateError as error:
+    except (TidegateError, *_GAVE_OUT) as error:
+        known = error if isinstance(error, TidegateError) else _gave_out(error)
         if status_file is not None:
-            status_file.write(_status_text("tidegate", error.exit_status, 0, error.what))
-        raise
+            status_file.write(_status_text("tidegate", known.exit_status, 0, known.what))
+        raise known from error
     outcome = ended.outcome
     if status_file is not None:
         whose = "tidegate" if refused else outcome.source
@@ -181,6 +193,13 @@ def _tell(options: RunOptions, ended: Ended, report: OutputFile | None) -> tuple
 
         report.write(report_text(rows, ended.more, exit_status=status))
     return status, stands
+
+
+def _gave_out(error: BaseException) -> StartError:
+    why = str(error) or "out of memory"
+    if isinstance(error, OSError):
+        why = os.strerror(error.errno or 0) + (f": {error.filename!r}" if error.filename else "")
+    return StartError(f"this machine did not give what is needed: {why}", fix="see `ulimit -a`", code="machine")
 
 
 def _status_text(source: str, status: int, signal: int, what: str) -> str:

@@ -347,3 +347,34 @@ def _front(pid: int) -> int:
             time.sleep(0.01)
             continue
         pid = children[0]
+
+
+def test_a_machine_that_gives_out_is_not_the_commands_exit_status(tmp_path: Path) -> None:
+    """HLD-16: no descriptor left is 78, not 1 and not a complaint about the output; the status file says whose."""
+    status = tmp_path / "status.json"
+    script = f"ulimit -n 16; exec {LAUNCHER} run --status-file {status} -- true"
+    done = subprocess.run(
+        ["sh", "-c", script],
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 78, done.stderr
+    assert done.stderr.startswith("tidegate: this machine did not give what is needed: Too many open files")
+    assert done.stderr.count("\n") == 1
+    assert json.loads(status.read_text())["source"] == "tidegate"
+
+
+def test_a_home_too_deep_is_78(tmp_path: Path) -> None:
+    """HLD-16: what Python raises for it is no traceback."""
+    done = subprocess.run(
+        [LAUNCHER, "run", "--", "true"],
+        env={**os.environ, "HOME": f"{tmp_path}/" + "d/" * 2100},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (78, 1), done.stderr
