@@ -6,10 +6,13 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import dns.edns
+import dns.flags
 import dns.message
 import dns.rcode
 import dns.reversename
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.unit.gate.kit import Serving, policy_of
 from tidegate.gate.names import Names
@@ -188,6 +191,31 @@ def test_what_is_no_question_for_us(resolver: Callable[..., Resolver]) -> None:
     assert names.names.answer(b"\0\1\x81\0\0\2" + bytes(6), stream=False) == b""
     assert [event.reason for event in names.gate.recording.events] == [Reason.BAD_DNS] * 2
     assert len(names.synthetic) == 0
+
+
+def test_any_bytes_have_an_answer_or_none(resolver: Callable[..., Resolver]) -> None:
+    """The invariant of the resolver: it never fails, and what it says is a response to what was asked."""
+    names = resolver("*", deny=("d.test",), most=20)
+    starts = [
+        dns.message.make_query(name, "A", use_edns=edns).to_wire()
+        for name in ("a.test", "d.test")
+        for edns in (0, False)
+    ]
+
+    @given(
+        st.sampled_from(starts), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), max_size=5), st.booleans()
+    )
+    def answer(start: bytes, changes: list[tuple[int, int]], stream: bool) -> None:
+        data = bytearray(start)
+        for at, value in changes:
+            data[at % len(data)] = value
+        said = names.names.answer(bytes(data), stream=stream)
+        if said:
+            assert said[:2] == data[:2]
+            assert dns.message.from_wire(said).flags & dns.flags.QR
+            assert stream or len(said) <= 1232
+
+    answer()
 
 
 def test_no_look_up_ever_leaves(lab: Lab, capture: Capturing) -> None:
