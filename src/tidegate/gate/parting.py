@@ -5,7 +5,8 @@ Rules of the file:
 * The client has connected already, so a refusal cannot be an answer to its connect(). What its first bytes speak is
   looked at, not consumed, for at most `PATIENCE`: TLS gets an alert, HTTP a 403, SSH a disconnect message.
 * Where the server speaks first there is nothing to wait for: SSH is told so at once on its port, others are reset.
-* Whatever cannot be told is reset: the nearest thing to "connection refused" that is left.
+* Whatever cannot be told is reset: the nearest thing to "connection refused" that is left. So is TLS to a destination
+  that was allowed and did not answer: no alert says that.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class Parting:
 
     def _message(self, told: Speaks | None, data: bytes) -> bytes:
         if told is Speaks.TLS:
-            return refusal_alert(self._reason)
+            return b"" if self._decision.allowed else refusal_alert(self._reason)
         if told is Speaks.HTTP:
             return render(self._decision, self._reason, self._tried, body=data[:5] != b"HEAD ")
         if told is Speaks.SSH:

@@ -266,7 +266,7 @@ def test_with_nobody_to_ask_it_is_refused_at_once(lab: Lab, capture: Capturing) 
 
 
 def test_a_destination_that_does_not_answer_is_told(lab: Lab, capture: Capturing) -> None:
-    """GAT-7: 502 with the address for an HTTP client, a reset for one that says nothing."""
+    """GAT-7: 502 with the address for an HTTP client, a reset for TLS and for one that says nothing."""
     lab.dns.set("a.test", A=["1.2.3.4"])
     gate, captive = capture("a.test")
     with captive.connect("a.test", 80) as sock:
@@ -274,9 +274,14 @@ def test_a_destination_that_does_not_answer_is_told(lab: Lab, capture: Capturing
         answer = until_reset(sock)
     assert answer.startswith(b"HTTP/1.1 502")
     assert b"1.2.3.4" in answer
-    with captive.connect("a.test", 3306) as sock:
-        assert until_reset(sock) == b"RST"
-    assert [event.reason for event in gate.events(2)] == [Reason.UPSTREAM_REFUSED] * 2
+    for port, data in ((443, client_hello("a.test")), (3306, b"\x00"), (5432, b"")):
+        try:
+            with captive.connect("a.test", port) as sock:
+                sock.sendall(data)
+                assert until_reset(sock) == b"RST"
+        except ConnectionResetError:
+            continue  # connect() or send() found it there already
+    assert [event.reason for event in gate.events(4)] == [Reason.UPSTREAM_REFUSED] * 4
 
 
 def test_a_reset_and_a_half_close_pass(lab: Lab, capture: Capturing) -> None:
