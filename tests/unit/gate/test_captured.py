@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 from typing import TYPE_CHECKING
@@ -9,6 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.gate.kit import Serving, client_hello, policy_of, read_exactly, small, wait
+from tidegate.gate.capture import CaptureSockets
+from tidegate.model.destination import Destination
+from tidegate.model.host import Host
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How, Verdict
 
@@ -343,12 +347,43 @@ def test_a_client_that_resolves_by_itself_may_use_the_proxy(lab: Lab, capture: C
     assert gate.raw(b"CONNECT 198.18.1.9:443 HTTP/1.1\r\nHost: 198.18.1.9:443\r\n\r\n").startswith(b"HTTP/1.1 403")
 
 
+def test_nothing_waits_for_the_clients_first_byte(serve: Callable[..., Serving]) -> None:
+    """HLD-6: no TCP_DEFER_ACCEPT where a server may speak first; on the proxy port it is there."""
+    gate = serve()
+    for made, there in (
+        (lambda fd: gate.gate.add_listener(fd, gate.task), True),
+        (lambda fd: _capture(gate, fd), False),
+    ):
+        fd = socket.create_server(("127.0.0.1", 0)).detach()
+        with socket.socket(fileno=os.dup(fd)) as sock:
+            gate.on_thread(lambda made=made, fd=fd: made(fd))
+            assert (sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT) > 0) is there
+
+
+def _capture(gate: Serving, fd: int) -> object:
+    return gate.gate.add_capture(CaptureSockets(((fd, "addressed"),)), gate.task)
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_service_of_this_machine(lab: Lab, capture: Capturing, allowed: bool) -> None:
+    """HLD-10, ADR-2: localhost:5432 of the task leads to the machine's where a rule names exactly that."""
+    origin = lab.origin("banner", "127.0.0.1", 5432, machine=True)
+    gate, captive = capture("localhost:5432" if allowed else "localhost:5433", "*")
+    fd = captive.socket(bind=("127.0.0.1", 5432)).detach()
+    sockets = CaptureSockets(((fd, Destination(Host("localhost"), 5432)),))
+    gate.on_thread(lambda: gate.gate.add_capture(sockets, gate.task))
+    address = captive.look_up("localhost")
+    assert address == "127.0.0.1"
+    with captive.connect(address, 5432) as sock:
+        assert sock.recv(100) if allowed else until_reset(sock) == b"RST"
+    assert origin.connections == (1 if allowed else 0)
+    event = gate.event()
+    assert (event.host, event.how) == ("localhost", How.CAPTURED if allowed else How.REFUSED)
+    assert allowed or event.reason is Reason.OWN_ADDRESS
+
+
 def test_a_listener_for_one_destination(lab: Lab, capture: Capturing) -> None:
     """HLD-10: a port of the task's loopback that leads to the gate, for one place outside."""
-    from tidegate.gate.capture import CaptureSockets
-    from tidegate.model.destination import Destination
-    from tidegate.model.host import Host
-
     lab.dns.set("a.test", A=["1.2.3.4"])
     lab.origin("http", "1.2.3.4", 80)
     gate, captive = capture("a.test:80")
