@@ -135,7 +135,7 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
 
 def _order(options: RunOptions, *, new_log: bool) -> Order:
     from tidegate.runtime.installation import installation_paths
-    from tidegate.runtime.policy_sources import FOLDER_FILE
+    from tidegate.runtime.policy_sources import FOLDER_FILE, USER_FILE
     from tidegate.runtime.task import Order
 
     try:
@@ -147,14 +147,15 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
     task = new_task_id(time.gmtime()[:6], os.urandom(4))
     log = os.path.abspath(options.log) if options.log else ""
     readonly = list(installation_paths())
-    # What this run was told must not be what the next run is told by the task.
-    readonly += [os.path.realpath(path) for path in (options.policy, FOLDER_FILE) if path and os.path.isfile(path)]
+    # What this run was told must not be what the next run is told by the task: neither the file nor a link to it.
+    told = (options.policy, FOLDER_FILE, os.path.join(config_folder(environ), USER_FILE))
+    readonly += [os.path.abspath(path) for path in told if path and _is_file_in_sight(path)]
     if log:
         from tidegate.journal.tasklog import open_log
 
         # It is there before the hold is built, which can only cover what exists.
         os.close(open_log(log))
-        readonly.append(log)
+        readonly += [log] if _is_file_in_sight(log) else []
     elif new_log:
         log = os.path.join(make_task_folder(state, task), LOG_NAME)
         sweep_tasks(state)
@@ -171,6 +172,12 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
         log=log,
         rotate=not options.log,
     )
+
+
+def _is_file_in_sight(path: str) -> bool:
+    """Whether a task could see this file by its name; what is in /dev (/dev/stdin, /dev/null) has none inside."""
+    name = os.path.abspath(path)
+    return os.path.isfile(path) and (name.startswith("/dev/shm/") or not name.startswith(("/dev/", "/proc/")))  # noqa: S108  not used, only looked for
 
 
 def _tell(options: RunOptions, ended: Ended, report: OutputFile | None) -> tuple[int, bool]:

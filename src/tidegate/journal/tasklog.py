@@ -149,7 +149,7 @@ def open_log(path: str) -> int:
     """Open a log to append to it, made where it is not there, and return its descriptor.
 
     Raises:
-        StartError: when it cannot be opened, or is a symbolic link.
+        StartError: when it cannot be opened, is a symbolic link, or has other names, by which a task could write it.
     """
     try:
         fd = os.open(path, _FLAGS, 0o600)
@@ -160,4 +160,11 @@ def open_log(path: str) -> int:
         raise StartError(
             f"the journal {path!r} cannot be opened: {why}", fix="name another with --log FILE", code="journal"
         ) from None
+    if os.fstat(fd).st_nlink > 1:
+        os.close(fd)
+        raise StartError(
+            f"the journal {path!r} has another name (a hard link), by which a task could write it",
+            fix="name another with --log FILE",
+            code="journal",
+        )
     return fd

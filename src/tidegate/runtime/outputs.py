@@ -1,8 +1,9 @@
 """Files that `run` writes when the task has ended: --report and --status-file.
 
 The task may write in the folder where they lie, so a name there is not to be trusted afterwards. The folder is opened
-before the task starts; the file is made new beside its final name, never through a link, and renamed over it. What is
-no file (/dev/stderr, /dev/fd/3, a named pipe) is opened before the task starts and written to.
+before the task starts; the file is made new beside its final name, never through a link, and renamed over it. Where
+that folder no longer bears its name at the end, that is said: what lies there instead is the task's. What is no file
+(/dev/stderr, /dev/fd/3, a named pipe) is opened before the task starts and written to.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ class OutputFile:
 
     Raises:
         StartError: from the constructor, when it cannot be written (exit 78: nothing has run yet).
-        TidegateError: from `write`, when the disk does not take it.
+        TidegateError: from `write`, when the disk does not take it, or the task has moved the folder.
     """
 
     def __init__(self, path: str, option: str) -> None:
         self.path = path
         self._option = option
         self._special = -1
-        folder, self._name = os.path.split(os.path.abspath(path))
+        self._above, self._name = os.path.split(os.path.abspath(path))
         if not self._name or os.path.isdir(path):
             raise StartError(f"{option} {path!r} is a folder", fix=f"{option} FILE")
         try:
@@ -37,7 +38,7 @@ class OutputFile:
                 self._special = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
                 os.set_blocking(self._special, True)
                 return
-            self._folder = os.open(folder, _DIRECTORY)
+            self._folder = os.open(self._above, _DIRECTORY)
             temporary = self._temporary()
             os.close(os.open(temporary, _NEW, 0o600, dir_fd=self._folder))
             os.unlink(temporary, dir_fd=self._folder)
@@ -61,8 +62,13 @@ class OutputFile:
             except OSError:
                 os.unlink(temporary, dir_fd=self._folder)
                 raise
+            moved = not os.path.samestat(os.stat(self._above), os.fstat(self._folder))
         except OSError as error:
             raise TidegateError(f"{self._option} {self.path!r} cannot be written: {_why(error)}") from None
+        if moved:
+            raise TidegateError(
+                f"{self._option} {self.path!r}: the folder was moved while the command ran; what is there is not ours"
+            )
 
     def _temporary(self) -> str:
         return f".{self._name[:64]}.{os.getpid()}.{os.urandom(4).hex()}"

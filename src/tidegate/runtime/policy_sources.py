@@ -33,7 +33,7 @@ def read_policy_file(path: str, *, folder: bool = False) -> bytes:
 
     Raises:
         UsageError: when it cannot be read as a file, or is larger than a policy may be.
-        StartError: for a folder's file that is a link.
+        StartError: for a folder's file that is a link, and one with other names, by which a task could change it.
     """
     try:
         # Not blocking, so that a pipe nobody writes to is refused and not waited for.
@@ -48,11 +48,18 @@ def read_policy_file(path: str, *, folder: bool = False) -> bytes:
         why = os.strerror(error.errno or errno.EIO)
         raise UsageError(f"the policy {path!r} cannot be read: {why}", fix="name a file that can be read") from None
     try:
-        mode = os.fstat(fd).st_mode
+        found = os.fstat(fd)
+        mode = found.st_mode
         if stat.S_ISDIR(mode):
             raise UsageError(f"the policy {path!r} is a folder", fix=f"name a file in it, such as {path}/policy.yaml")
         if not stat.S_ISREG(mode) and (folder or not stat.S_ISFIFO(mode)):
             raise UsageError(f"the policy {path!r} is no file", fix="name a file")
+        if stat.S_ISREG(mode) and found.st_nlink > 1 and os.access(path, os.W_OK):
+            raise StartError(
+                f"the policy {path!r} has another name (a hard link), by which a task could change it",
+                fix="give a copy of it (cp), which has one",
+                code="policy-links",
+            )
         os.set_blocking(fd, True)
         with open(fd, "rb", closefd=False) as file:
             data = file.read(MAX_BYTES + 1)

@@ -378,3 +378,49 @@ def test_a_home_too_deep_is_78(tmp_path: Path) -> None:
         timeout=60,
     )
     assert (done.returncode, done.stderr.count("\n")) == (78, 1), done.stderr
+
+
+def _attempts(tmp_path: Path, *options: str, script: str) -> str:
+    """Run a script that says what it could do, in tmp_path/work with tmp_path as home; what it said."""
+    work = tmp_path / "work"
+    work.mkdir(exist_ok=True)
+    done = subprocess.run(
+        [LAUNCHER, "run", "--quiet", *options, "--", "sh", "-c", script],
+        cwd=work,
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_link_to_the_policy_cannot_be_led_elsewhere(tmp_path: Path) -> None:
+    """HLD-15: `--policy LINK`: neither the file nor the link says something else to the next run."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "real.yaml").write_text("network: {}\n")
+    (work / "link.yaml").symlink_to("real.yaml")
+    script = "rm link.yaml && echo link; mv link.yaml x && echo moved; echo >>real.yaml && echo file; rm other; true"
+    (work / "other").touch()
+    assert _attempts(tmp_path, "--policy", "link.yaml", script=script) == ""
+    assert os.readlink(work / "link.yaml") == "real.yaml"
+    assert not (work / "other").exists()
+
+
+def test_a_users_policy_kept_among_the_dotfiles_is_read_only(tmp_path: Path) -> None:
+    """HLD-15: ~/.config/tidegate is not visible, but its policy.yaml may be a link to a file that is."""
+    for folder in (".config/tidegate", "dotfiles"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "dotfiles/policy.yaml").write_text("network: {}\n")
+    (tmp_path / ".config/tidegate/policy.yaml").symlink_to(tmp_path / "dotfiles/policy.yaml")
+    script = "cd ~/dotfiles; echo >>policy.yaml && echo file; rm policy.yaml && echo rm; mv . ../d && echo up; touch b"
+    assert _attempts(tmp_path, script=script) == ""
+    assert (tmp_path / "dotfiles/b").exists()
+
+
+def test_a_log_that_is_no_file_is_no_mount(tmp_path: Path) -> None:
+    """JRN-1: `--log /dev/null` keeps no record, and the task has its /dev/null."""
+    assert _attempts(tmp_path, "--log", "/dev/null", script="echo x >/dev/null && echo fine") == "fine\n"

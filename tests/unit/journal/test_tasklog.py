@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.journal.events import AT, event, refused
 from tidegate.journal.fold import WINDOW
-from tidegate.journal.tasklog import KEPT, TaskLog
+from tidegate.journal.tasklog import KEPT, TaskLog, open_log
 from tidegate.model.errors import StartError
 
 
@@ -138,3 +138,14 @@ def test_folded_refusals_are_written_by_the_clock_and_at_the_end(tmp_path: Path)
         disk.log.record(refused(at=disk.now))
     disk.log.close()
     assert sum(int(str(line.get("count", 1))) for line in disk.lines()) == 80
+
+
+def test_a_log_with_another_name_stops_the_start(tmp_path: Path) -> None:
+    """JRN-1, HLD-15: a hard link made by an earlier task would let this one write its own record."""
+    path = tmp_path / "network.jsonl"
+    os.close(open_log(str(path)))
+    os.link(path, tmp_path / "other")
+    with pytest.raises(StartError, match="hard link"):
+        open_log(str(path))
+    os.unlink(tmp_path / "other")
+    os.close(open_log(str(path)))

@@ -33,15 +33,16 @@ def test_a_link_the_task_planted_is_replaced_not_followed(tmp_path: Path) -> Non
     assert not (tmp_path / "report.json").is_symlink()
 
 
-def test_a_folder_that_was_swapped_gets_nothing(tmp_path: Path) -> None:
-    """HLD-15: the folder is the one that was there before the task ran, whatever bears its name afterwards."""
+def test_a_folder_that_was_swapped_gets_nothing_and_is_told(tmp_path: Path) -> None:
+    """HLD-15: the folder is the one that was there before the task ran; a forged report in its place is not ours."""
     out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
     out.mkdir()
     elsewhere.mkdir()
     file = OutputFile(str(out / "status"), "--status-file")
     out.rename(tmp_path / "moved")
     out.symlink_to(elsewhere)
-    file.write("x")
+    with pytest.raises(TidegateError, match="was moved"):
+        file.write("x")
     assert os.listdir(elsewhere) == []
     assert (tmp_path / "moved" / "status").read_text() == "x"
 

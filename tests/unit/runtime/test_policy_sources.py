@@ -166,3 +166,16 @@ def test_a_bad_option_names_itself_and_the_cure(options: dict[str, object], what
         option_layer(**options)  # type: ignore[arg-type]
     assert raised.value.fix
     assert "\x1b" not in str(raised.value)
+
+
+def test_a_policy_with_another_name_is_refused(tmp_path: Path) -> None:
+    """HLD-15: by a hard link that an earlier task made, this one could change what the next run is told."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("network: {}\n")
+    assert read_policy_file(str(policy)) == b"network: {}\n"
+    os.link(policy, tmp_path / "other")
+    with pytest.raises(StartError, match="hard link"):
+        read_policy_file(str(policy))
+    if os.geteuid():  # root may write it whatever its mode
+        policy.chmod(0o400)
+        assert read_policy_file(str(policy)) == b"network: {}\n"
