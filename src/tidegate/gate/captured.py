@@ -108,6 +108,7 @@ class CaptureListener(Listener):
 
     client = Captured
     defer = False  # ssh and databases speak first
+    batch = 1  # a refusal costs as much as an answer: a flood of them takes its turn with everybody's bytes
 
     def __init__(self, gate: Gate, fd: int, task: GateTask, way: str | Destination) -> None:
         """Take over a listening TCP socket.

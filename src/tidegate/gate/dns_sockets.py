@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tidegate.gate.names import Names
     from tidegate.gate.task import GateTask
 
-BATCH = 16  # datagrams, queries of one stream or new streams in one turn
+BATCH = 2  # datagrams, queries of one stream or new streams in one turn: a flood takes its turn with the others
 STREAMS = 32  # at once on one listener; a resolver needs one
 IDLE = 10.0  # seconds without a whole query
 PAUSE = 0.1  # seconds without accepting, where descriptors ran out

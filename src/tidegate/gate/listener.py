@@ -52,11 +52,13 @@ def keep_alive(sock: _socket.socket) -> None:
 class Listener:
     """One listening socket. Owns its descriptor.
 
-    `client` is what an accepted connection becomes; `defer` says that its client speaks first.
+    `client` is what an accepted connection becomes; `defer` says that its client speaks first; `batch` is how many are
+    accepted in one turn.
     """
 
     client: type[Client] = Client
     defer = True
+    batch = BATCH
     __slots__ = ("_accept", "_family", "_paused", "_sock", "fd", "gate", "task")
 
     def __init__(self, gate: Gate, fd: int, task: GateTask) -> None:
@@ -88,7 +90,7 @@ class Listener:
         """Clients are waiting."""
         accept, gate, family, task, make = self._accept, self.gate, self._family, self.task, self.client
         limit = task.policy.limits.connections
-        for _ in range(BATCH):
+        for _ in range(self.batch):
             try:
                 fd = accept()[0]
             except BlockingIOError:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import ssl
 from typing import TYPE_CHECKING
 
+import dns.message
 import pytest
 
 from tests.unit.gate.kit import Serving, client_hello, policy_of, read_exactly, small, wait
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     Capturing = Callable[..., tuple[Serving, Captive]]
 
+QUERY = dns.message.make_query("a.test.", "A").to_wire()
 GET = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n"
 
 
@@ -358,6 +361,35 @@ def test_nothing_waits_for_the_clients_first_byte(serve: Callable[..., Serving])
         with socket.socket(fileno=os.dup(fd)) as sock:
             gate.on_thread(lambda made=made, fd=fd: made(fd))
             assert (sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT) > 0) is there
+
+
+def test_a_flood_takes_its_turn(capture: Capturing) -> None:
+    """One connection and two look-ups in a turn, however many wait: other tasks' bytes go in between."""
+    gate, captive = capture()
+    listener = captive.handle.listeners[0]
+    resolver = captive.handle._resolver[0]
+    socks = [captive.socket(kind=kind) for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM) for _ in range(5)]
+
+    def look() -> tuple[int, int]:
+        # On the gate's thread, so that nothing is served meanwhile.
+        for sock in socks:
+            if sock.type == socket.SOCK_STREAM:
+                sock.connect(("1.2.3.4", 5432))
+            else:
+                sock.connect(("127.0.0.1", 53))
+                sock.send(QUERY)
+        listener.ready(0, 0)
+        resolver.ready(0, 0)
+        answered = 0
+        for sock in socks[5:]:
+            sock.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                answered += bool(sock.recv(512))
+        return gate.task.connections, answered
+
+    assert gate.on_thread(look) == (1, 2)
+    for sock in socks:
+        sock.close()
 
 
 def _capture(gate: Serving, fd: int) -> object:
