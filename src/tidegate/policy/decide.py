@@ -19,7 +19,7 @@ from __future__ import annotations
 from tidegate.model.decision import NO_RULE_NAME, Decision
 from tidegate.model.destination import Destination
 from tidegate.model.reason import Reason
-from tidegate.model.rule import Rule, Shape
+from tidegate.model.rule import Origin, Rule, Shape
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.never_names import NEVER_NAMES
 from tidegate.policy.policy import Policy
@@ -124,7 +124,9 @@ def _why(rule: Rule, governing: Decision) -> str:
     if rule.verdict is not winner.verdict:
         return "among equals ask wins"
     if rule.origin is not winner.origin:
-        return "a rule that a person wrote wins over one that came with a preset"
+        brought = "a harness" if rule.origin is Origin.HARNESS else "a preset"
+        winning = "one of a harness" if winner.origin is Origin.HARNESS else "a rule that a person wrote"
+        return f"{winning} wins over one that came with {brought}"
     if rule.layer is not winner.layer:
         return "the layer nearest the command line wins"
     return "the same rule stands again later"

@@ -7,7 +7,8 @@ line; each is text that was read elsewhere. `join` is the whole meaning of their
 * `--policy` or a trusted folder file *replaces*: profile, presets, and what the layers before it allow or ask.
 * `profile` and `default` are the last layer's that names one; naming a profile brings its default along. A replacing
   policy that names hosts or phases and no profile gets exactly its own: no preset, and what no rule names is denied.
-* Phases that such a policy leaves out, or leaves empty, are closed; only the command line adds rules to them.
+* Phases that such a policy leaves out, or leaves empty, are closed; only the command line adds rules to them, not a
+  harness either.
 * A locked layer takes only denies from the layers above it, and harness hosts. Protected ports of all layers add up.
 * Every other setting is the last layer's that names it.
 
@@ -25,7 +26,7 @@ from tidegate.policy.policy import Policy, make_policy
 from tidegate.policy.presets import PRESET_PORT, UnknownPresetError, members, rule_name
 from tidegate.policy.presets.compiled import HOSTS
 from tidegate.policy.profiles import DEFAULT_PROFILE, PROFILES
-from tidegate.policy.rows import VERDICT, rule_row
+from tidegate.policy.rows import PHASE, VERDICT, rule_row
 from tidegate.policy.rules import RuleError
 
 TYPE_CHECKING = False
@@ -103,6 +104,12 @@ def join(*layers: PolicyLayer) -> Policy:
             rows.extend(_preset_rows(PresetUse(name), Layer.BUILTIN, closed, mirrors))
     for at, layer in enumerate(ordered):
         replaced = at < first
+        if layer.layer is Layer.HARNESS:
+            kept = [row for row in layer.rows if row[PHASE] not in {phase.value for phase in closed}]
+            if len(kept) < len(layer.rows):
+                notes += (f"{ordered[first].source} closes the phase in which {layer.source} needs its hosts",)
+            rows.extend(kept)
+            continue
         rows.extend([row for row in layer.rows if row[VERDICT] == _DENY] if replaced else layer.rows)
         shut = closed if layer.replaces or layer.layer is not Layer.COMMAND_LINE else frozenset()
         for use in layer.presets:

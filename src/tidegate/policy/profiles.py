@@ -9,19 +9,29 @@ DEFAULT_PROFILE = "balanced"
 
 
 class Profile(Value):
-    """A profile: the presets it allows, what everything else gets, and one line for people."""
+    """A profile: the presets it allows, what everything else gets, and one line for people.
+
+    `own_model_api` says whether an agent that is the command itself reaches its model (runtime/agent.py finds out).
+    """
 
     name: str
     presets: tuple[str, ...]
     default: Verdict
     about: str
+    own_model_api: bool = False
 
 
 PROFILES = {
     profile.name: profile
     for profile in (
-        Profile("balanced", ("package-registries",), Verdict.ASK, "package registries pass, everything else is asked"),
-        Profile("careful", ("package-registries",), Verdict.ASK, "the same network as balanced"),
+        Profile(
+            "balanced",
+            ("package-registries",),
+            Verdict.ASK,
+            "package registries pass, and the model API of the agent that runs; everything else is asked",
+            own_model_api=True,
+        ),
+        Profile("careful", ("package-registries",), Verdict.ASK, "the same network as balanced", own_model_api=True),
         Profile("closed", (), Verdict.DENY, "everything is denied but what rules allow"),
         Profile("audit", (), Verdict.ALLOW, "everything passes but what is never allowed, and all of it is recorded"),
     )
