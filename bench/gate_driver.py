@@ -64,6 +64,7 @@ def _order(options: dict[str, str], allowed: list[str]) -> dict[str, object]:
         "rotate": True,
         "environment": {},
         "protected_ports": (),
+        "own_names": (),
     }
 
 
@@ -74,13 +75,14 @@ def _say(line: str) -> None:
 def main() -> None:
     """Fork the gate, hand it its work, and stay until it or we are told to end."""
     options, allowed = _arguments()
+    from tidegate.holds.hold import TaskSockets
     from tidegate.runtime.gate_link import GateLink
 
     if "--profile" in options:
         _profile_the_child(options["--profile"])
     link = GateLink(_say)
     link.configure(_order(options, allowed))
-    link.deliver(_listener(int(options["--port"])).detach())
+    link.deliver(TaskSockets(("proxy",), (_listener(int(options["--port"])).detach(),)))
     link.confirm()
     link.begin(0.0)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())

@@ -17,7 +17,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path[:0] = [os.path.join(ROOT, "src"), ROOT]
 
 from tidegate.holds import canaries, control  # noqa: E402 (found by the line above)
-from tidegate.holds.hold import LaunchSpec, Share, find_hold  # noqa: E402
+from tidegate.holds.hold import LaunchSpec, Share, TaskSockets, find_hold  # noqa: E402
 from tidegate.model.errors import StartError  # noqa: E402
 
 REFUSAL = b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n"
@@ -119,9 +119,9 @@ class Machine:
         return found
 
 
-def serve_refusals(listener: int) -> None:
+def serve_refusals(sockets: TaskSockets) -> None:
     """Be the gate: refuse everything."""
-    wire = socket.socket(fileno=os.dup(listener))
+    wire = socket.socket(fileno=os.dup(sockets.of("proxy")[0]))
 
     def serve() -> None:
         while True:
@@ -133,14 +133,34 @@ def serve_refusals(listener: int) -> None:
     threading.Thread(target=serve, daemon=True).start()
 
 
-def say_yes(listener: int) -> None:
+def say_yes(sockets: TaskSockets) -> None:
     """Be a gate that lets everything through."""
     global REFUSAL  # noqa: PLW0603 (this process serves one task)
     REFUSAL = b"HTTP/1.1 200 OK\r\n\r\n"
-    serve_refusals(listener)
+    serve_refusals(sockets)
 
 
-GATES = {"refuses": serve_refusals, "allows": say_yes, "silent": lambda _listener: None}
+def serve_truly(sockets: TaskSockets) -> None:
+    """Be the gate that a run has, in a thread, with a policy that allows nothing."""
+    import time
+
+    from tidegate.gate.gate import Gate, GateTask
+    from tidegate.model.verdict import Phase
+    from tidegate.policy.layers import command_line, join
+    from tidegate.runtime.gate_process import serve_sockets
+
+    class Nowhere:
+        def record(self, _event: object) -> None: ...
+        def flush(self) -> None: ...
+
+    gate = Gate(recorder=Nowhere(), wall=time.time)  # noqa: TID251 (the clock comes in here)
+    task = GateTask("t", join(command_line(profile="closed")), Phase.RUNTIME)
+    copies = tuple(os.dup(fd) for fd in sockets.descriptors)
+    serve_sockets(gate, task, TaskSockets(sockets.roles, copies), ())
+    threading.Thread(target=gate.run, daemon=True).start()
+
+
+GATES = {"refuses": serve_refusals, "allows": say_yes, "silent": lambda _sockets: None, "real": serve_truly}
 
 
 def dig(hole: str) -> None:
@@ -184,7 +204,7 @@ def main(wishes: dict[str, Any]) -> dict[str, Any]:
     held = machine.listen() if wishes.get("listeners", True) else {}
     for name in ("home", "workspace", "hidden", "hidden_link", "absent", "readonly", "readonly_file"):
         held[name] = getattr(machine, name)
-    held |= {"hold": wishes["hold"], "port": 3128}
+    held |= {"hold": wishes.get("table", wishes["hold"]), "port": 3128}
     leaked = socket.socket()
     leaked.set_inheritable(True)
     workspace = wishes.get("workspace") or machine.workspace
@@ -210,6 +230,8 @@ def main(wishes: dict[str, Any]) -> dict[str, Any]:
         hidden=(machine.hidden, machine.hidden_link + "/tidegate", machine.absent, *wishes.get("hidden", ())),
         readonly=(machine.readonly, machine.readonly_file, machine.home + "/missing"),
         selftest=wishes.get("selftest", True),
+        capture=wishes.get("capture", "off"),
+        capture_ports=tuple(wishes.get("capture_ports", ())),
     )
     if "hole" in wishes:
         dig(wishes["hole"])

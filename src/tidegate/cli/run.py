@@ -171,6 +171,7 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
         selftest=options.selftest,
         log=log,
         rotate=not options.log,
+        capture=options.capture,
     )
 
 

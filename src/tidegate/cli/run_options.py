@@ -13,6 +13,7 @@ from tidegate.model.errors import UsageError
 from tidegate.model.value import Value
 
 HOLDS = ("netns", "open", "offline")
+CAPTURES = ("on", "ports", "off")
 
 USAGE = """\
 usage: tidegate run [options] [--] COMMAND [ARGUMENT ...]
@@ -36,6 +37,8 @@ what it may touch
   --hold NAME             netns (the default), open or offline
   --no-network            the same as --hold offline: no socket but between its own processes
   --open-network          the same as --hold open: no gate and no policy; says so each time
+  --capture MODE          connections that know no proxy: on (they arrive at the gate too), ports (those to some
+                          ports; where the kernel lacks netfilter) or off (they fail)
   --no-selftest           do not prove the fence before the command starts
 
 what is said afterwards
@@ -51,8 +54,8 @@ exit status: the command's own (126 not executable, 127 not found, 128+n by sign
 """
 
 _VALUED = (
-    "--allow", "--deny", "--ask-for", "--policy", "--profile", "--phase", "--share", "--hold", "--log", "--report",
-    "--status-file",
+    "--allow", "--deny", "--ask-for", "--policy", "--profile", "--phase", "--share", "--hold", "--capture", "--log",
+    "--report", "--status-file",
 )  # fmt: skip
 _FLAGS = (
     "--trust-folder", "--no-folder-policy", "--no-network", "--open-network", "--no-selftest", "--quiet",
@@ -86,6 +89,7 @@ class RunOptions(Value):
     no_folder_policy: bool = False
     shares: tuple[Share, ...] = ()
     hold: str = "netns"
+    capture: str = "off"
     selftest: bool = True
     quiet: bool = False
     log: str = ""
@@ -159,8 +163,12 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
     phase = one("--phase", "runtime")
     if phase not in ("install", "runtime"):
         raise UsageError(f"there is no phase {phase!r}", fix="install or runtime")
+    capture = one("--capture", "off")
+    if capture not in CAPTURES:
+        raise UsageError(f"there is no capture {capture!r}", fix=f"one of {', '.join(CAPTURES)}")
     if hold != "netns":
-        for name in ("--allow", "--deny", "--ask-for", "--policy", "--profile", "--fail-on-refusal"):
+        capture = "off"
+        for name in ("--capture", "--allow", "--deny", "--ask-for", "--policy", "--profile", "--fail-on-refusal"):
             if name in given:
                 raise UsageError(f"{name} has no meaning without a gate (--hold {hold})", fix=f"leave {name} out")
     return RunOptions(
@@ -175,6 +183,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         no_folder_policy="--no-folder-policy" in given,
         shares=tuple(_share(text) for text in given.get("--share", ())),
         hold=hold,
+        capture=capture,
         selftest="--no-selftest" not in given,
         quiet="--quiet" in given,
         log=one("--log"),

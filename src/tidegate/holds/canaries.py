@@ -28,7 +28,7 @@ class Canaries:
     """The open listeners. `targets` are (family, kind, address) to knock at; `word` is what to say."""
 
     def __init__(self, folders: Iterable[str]) -> None:
-        self.word = b"tidegate-canary-" + os.urandom(8).hex().encode()
+        self.word = b"tidegate/canary/" + os.urandom(8).hex().encode()
         self.targets: list[tuple[int, int, object]] = []
         self._sockets: list[_socket.socket] = []
         self._heard: list[str] = []

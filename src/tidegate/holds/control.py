@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_MESSAGE = 4096
-MAX_DESCRIPTORS = 4
+MAX_DESCRIPTORS = 253  # SCM_MAX_FD, net/scm.h
 _INT = struct.calcsize("i")
 
 

@@ -1,8 +1,9 @@
 """What every hold is, and what it is told: the values of this room.
 
 Control messages between the front and init, one packet each: `unshared PID` and `mapped` while the hold is built,
-then `listener`+fd, `pty`+fd, `probed`, `failed STAGE ERRNO TEXT`, `started PID`, `stopped SIGNO`, `execfailed ...`,
-`exited WAITSTATUS` from init, and `start`, `signal N`, `continue fg|bg` to it. End of file: the other side is gone.
+then `sockets ROLE...`+fds, `pty`+fd, `probed`, `failed STAGE ERRNO TEXT`, `started PID`, `stopped SIGNO`,
+`execfailed ...`, `exited WAITSTATUS` from init, and `start`, `signal N`, `continue fg|bg` to it. End of file: the
+other side is gone.
 
 Fails closed: launch returns a task whose fence is up and proven, or raises StartError and leaves nothing.
 """
@@ -13,6 +14,7 @@ import os
 import signal
 
 from tidegate.holds import control
+from tidegate.holds.inside import OFF
 from tidegate.model.value import Value
 
 TYPE_CHECKING = False
@@ -48,6 +50,19 @@ class LaunchSpec(Value):
     selftest: bool = True
     run_id: str = ""
     stdio: Any = None
+    capture: str = OFF
+    capture_ports: tuple[int, ...] = ()
+
+
+class TaskSockets(Value):
+    """What was made inside a task's network for its gate: descriptors, and for each its role (capture.py)."""
+
+    roles: tuple[str, ...]
+    descriptors: tuple[int, ...]
+
+    def of(self, role: str) -> tuple[int, ...]:
+        """Return the descriptors of a role."""
+        return tuple(fd for one, fd in zip(self.roles, self.descriptors, strict=True) if one == role)
 
 
 class RunningTask:
@@ -92,11 +107,11 @@ class Hold(Protocol):
     def probe(self) -> StartError | None:
         """Try it in a child that ends at once; why it cannot work here, or None."""
 
-    def launch(self, spec: LaunchSpec, deliver_listener: Callable[[int], None] | None) -> RunningTask:
+    def launch(self, spec: LaunchSpec, deliver: Callable[[TaskSockets], None] | None) -> RunningTask:
         """Build the hold and prove it; the task waits for `start`.
 
-        `deliver_listener` is called once with the listening socket where the hold has a gate. Its descriptor is
-        closed after the call.
+        `deliver` is called once with the sockets where the hold has a gate. Their descriptors are closed after the
+        call.
 
         Raises:
             StartError: when anything is missing or does not work; nothing is left then.

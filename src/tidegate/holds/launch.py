@@ -1,7 +1,7 @@
 """How a namespace hold comes to be: the front's half and the child's half of it, side by side.
 
     front          A (forked, ends at once)      init (PID 1 inside)
-    fork ────────► unshare, fork ──────────────► lo up, listen ── listener+fd ─► front gives it to the gate
+    fork ────────► unshare, fork ──────────────► lo up, listen ── sockets+fds ─► front hands them to the gate
     write the maps, reap A ── mapped ──────────► mounts
                                                  run_init: pty, enter() (no rights left), self-test ── probed ─► front
     did a canary hear anything? no: the task is held and waits for `start`
@@ -17,10 +17,22 @@ from __future__ import annotations
 import os
 import signal
 
-from tidegate.holds import capabilities, confine, control, linux, messages, network, selftest, userns
+from tidegate.holds import (
+    capabilities,
+    capture,
+    capture_proof,
+    confine,
+    control,
+    linux,
+    messages,
+    network,
+    selftest,
+    userns,
+)
 from tidegate.holds.canaries import Canaries
 from tidegate.holds.device import SHARED_MEMORY
-from tidegate.holds.hold import LaunchSpec, RunningTask
+from tidegate.holds.hold import LaunchSpec, RunningTask, TaskSockets
+from tidegate.holds.inside import OFF, PORTS
 from tidegate.holds.mountinfo import is_within
 from tidegate.holds.plan import Plan, make_plan
 from tidegate.holds.seccomp import NETNS, OPEN
@@ -49,14 +61,14 @@ class NamespaceHold:
         """
         spec = LaunchSpec(argv=(), env={"HOME": "/"}, cwd="/", selftest=False)
         try:
-            task = self._launch(spec, lambda _listener: None, _end)
+            task = self._launch(spec, lambda _sockets: None, _end)
         except StartError as error:
             return error
         task.kill()
         task.wait()
         return None
 
-    def launch(self, spec: LaunchSpec, deliver_listener: Callable[[int], None] | None) -> RunningTask:
+    def launch(self, spec: LaunchSpec, deliver: Callable[[TaskSockets], None] | None) -> RunningTask:
         """Build the hold and prove it; see Hold.launch."""
         from tidegate.holds.init import run_init
 
@@ -67,14 +79,16 @@ class NamespaceHold:
             from tidegate.holds.stdio import plan_stdio
 
             spec = spec.replace(stdio=plan_stdio())
-        return self._launch(spec, deliver_listener, finish)
+        return self._launch(spec, deliver, finish)
 
     def sweep(self) -> None:
         """Nothing outlives a crash: see the head of this file. A canary's file goes with the next canary's."""
 
-    def _launch(self, spec: LaunchSpec, deliver_listener: Callable[[int], None] | None, finish: Finish) -> RunningTask:
+    def _launch(self, spec: LaunchSpec, deliver: Callable[[TaskSockets], None] | None, finish: Finish) -> RunningTask:
         if not linux.supported():
             raise messages.unknown_machine()
+        if spec.capture == PORTS and capture.too_many(spec.capture_ports):
+            raise messages.too_many_ports(capture.MOST_PORTS)
         plan = make_plan(spec, os.geteuid())
         canaries = Canaries(_canary_folders(plan)) if spec.selftest and self.name != OPEN else None
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)  # init becomes our child when A has ended
@@ -85,7 +99,7 @@ class NamespaceHold:
             os.close(ours)
             _Child(self.name, front, theirs, spec, plan, canaries, finish).run()
         os.close(theirs)
-        construction = _Construction(ours, outer, deliver_listener if self.has_gate else None)
+        construction = _Construction(ours, outer, deliver if self.has_gate else None)
         try:
             task = construction.await_proof()
             if canaries:
@@ -102,12 +116,12 @@ class NamespaceHold:
 class _Construction:
     """The front's half."""
 
-    def __init__(self, wire: int, outer: int, deliver_listener: Callable[[int], None] | None) -> None:
+    def __init__(self, wire: int, outer: int, deliver: Callable[[TaskSockets], None] | None) -> None:
         self._wire = wire
         self._outer = outer
         self._init = 0
         self._pty: int | None = None
-        self._deliver = deliver_listener
+        self._deliver = deliver
 
     def await_proof(self) -> RunningTask:
         """Do our part until init says `probed`."""
@@ -123,12 +137,13 @@ class _Construction:
                 raise messages.explain(*control.parse_failed(message))
             if word == "unshared":
                 self._map(int(rest))
-            elif word == "listener":
+            elif word == "sockets":
                 try:
                     if self._deliver is not None:
-                        self._deliver(descriptors[0])
+                        self._deliver(TaskSockets(tuple(rest.split()), tuple(descriptors)))
                 finally:
-                    os.close(descriptors[0])
+                    for descriptor in descriptors:
+                        os.close(descriptor)
             elif word == "pty":
                 self._pty = descriptors[0]
             else:
@@ -215,9 +230,13 @@ class _Child:
             if self._kind == NETNS:
                 network.raise_loopback()
                 stage = "listener"
-                listener = network.listen(self._spec.port)
-                control.send(self._wire, "listener", (listener,))
-                os.close(listener)
+                made = [(capture.PROXY, network.listen(self._spec.port))]
+                if self._spec.capture != OFF:
+                    stage = "capture"
+                    made += self._capture()
+                control.send(self._wire, " ".join(["sockets", *(role for role, _ in made)]), [fd for _, fd in made])
+                for _, descriptor in made:
+                    os.close(descriptor)
             received = control.receive(self._wire)
             if received is None or received[0] != "mapped":
                 os._exit(0)
@@ -228,6 +247,10 @@ class _Child:
             control.send_failed(self._wire, stage, error)
         os._exit(1)
 
+    def _capture(self) -> list[tuple[str, int]]:
+        spec = self._spec
+        return capture.capture(spec.capture, spec.port, spec.capture_ports, loopback=self._plan.asks_loopback)
+
     def _enter(self) -> None:
         confine.enter(self._kind)
 
@@ -237,7 +260,10 @@ class _Child:
         if not self._spec.selftest:
             return
         selftest.check_sockets(self._kind)
-        selftest.check_canaries(self._targets, self._word)
+        captured = self._kind == NETNS and self._spec.capture != OFF
+        selftest.check_canaries(self._targets, self._word, captured=captured)
+        if captured:
+            capture_proof.check_capture()
         if self._kind == NETNS:
             selftest.ask_gate(self._spec.port)
 

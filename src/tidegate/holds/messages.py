@@ -15,12 +15,14 @@ from tidegate.model.errors import StartError
 
 DENIED = (errno.EPERM, errno.EACCES)
 NEEDED_KERNEL = "5.12"  # mount_setattr; the rest of the new mount API is 5.2
+NETFILTER = "nf_tables nft_chain_nat nft_ct nft_limit nft_log nft_nat nft_reject_inet nfnetlink_log"
 _MEANING = {
     "unshare": "make namespaces for the task",
     "fork": "start the first process of the task",
     "map": "map this user into the task's namespace",
     "loopback": "bring up the task's loopback interface",
     "listener": "listen inside the task's network namespace",
+    "capture": "capture the connections of the task",
     "view": "set up the files that the task sees",
     "enter": "give up all rights before the task starts",
     "cwd": "enter the working directory inside the hold",
@@ -61,6 +63,8 @@ def explain(stage: str, code: int, text: str, facts: Facts | None = None) -> Sta
     found = None
     if code in DENIED:
         found = _denied(stage, text, facts)
+    elif stage == "capture":
+        found = None
     elif code in (errno.ENOSPC, errno.EUSERS):
         found = _exhausted(facts)
     elif code == errno.ENOSYS:
@@ -71,6 +75,8 @@ def explain(stage: str, code: int, text: str, facts: Facts | None = None) -> Sta
         found = ("the port of the gate is taken inside the task's own network", "this is a bug of tidegate; report it")
     elif stage == "cwd":
         found = (f"the task cannot enter its working directory ({_reason(code, text)})", "share it: --share PATH")
+    if found is None and stage == "capture":
+        found = _no_capture(_reason(code, text))
     if found:
         return StartError(found[0], fix=found[1], code=f"hold-{stage}")
     if stage == "selftest" or not code:
@@ -97,6 +103,15 @@ def ended_early() -> StartError:
         "the first process of the task ended before the task could start",
         fix="it was killed from outside, or memory ran out; see `dmesg`",
         code="hold-ended",
+    )
+
+
+def too_many_ports(most: int) -> StartError:
+    """More ports than there can be listeners."""
+    return StartError(
+        f"the policy names more ports than --capture ports can listen on ({most} with the common ones)",
+        fix="--capture on needs no list of ports; or name fewer",
+        code="hold-capture",
     )
 
 
@@ -195,6 +210,16 @@ def _no_namespaces(facts: Facts) -> tuple[str, str] | None:
                 "use a kernel with CONFIG_USER_NS, CONFIG_NET_NS, CONFIG_PID_NS and CONFIG_IPC_NS",
             )
     return None
+
+
+def _no_capture(reason: str) -> tuple[str, str]:
+    return (
+        f"this kernel cannot capture a task's connections ({reason})",
+        (
+            f"as root, modprobe -a {NETFILTER}; where the kernel has none, by name: --capture ports (some ports only)"
+            " or --capture off (programs must use the proxy)"
+        ),
+    )
 
 
 def _reason(code: int, text: str) -> str:

@@ -13,7 +13,9 @@ import os
 import stat
 
 from tidegate.holds.device import SHARED_MEMORY
+from tidegate.holds.inside import OFF
 from tidegate.holds.mountinfo import aliases, is_within, read_mounts
+from tidegate.holds.name_files import RESOLV_TEXT, name_files
 from tidegate.holds.pins import needed_pins
 from tidegate.holds.sockets import listed_sockets
 from tidegate.model.errors import StartError
@@ -23,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidegate.holds.hold import LaunchSpec, Share
     from tidegate.holds.mountinfo import Mount
+    from tidegate.holds.name_files import NameFile
 
 OWN_FOLDERS = ("/tmp", "/run", "/var/run", SHARED_MEMORY)  # noqa: S108 (these are what is replaced)
 SYSTEM_FOLDERS = ("/proc", "/sys", "/dev")
@@ -50,6 +53,12 @@ class Plan(Value):
     hidden: tuple[str, ...]
     sockets: tuple[str, ...]
     pins: tuple[tuple[str, str], ...]
+    names: tuple[NameFile, ...] = ()
+
+    @property
+    def asks_loopback(self) -> bool:
+        """Whether there is no resolv.conf to bind one over: programs ask 127.0.0.1 then (resolver(5))."""
+        return all(one.text != RESOLV_TEXT for one in self.names)
 
 
 def make_plan(spec: LaunchSpec, uid: int) -> Plan:
@@ -84,6 +93,7 @@ def make_plan(spec: LaunchSpec, uid: int) -> Plan:
             for folder, name in needed_pins((*spec.hidden, *spec.readonly), uid)
             if not _is_within_any(folder, hidden)
         ),
+        names=() if spec.capture == OFF else name_files(os.uname().nodename, replaced, (one.path for one in bound)),
     )
 
 

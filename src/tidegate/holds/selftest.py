@@ -18,6 +18,7 @@ from tidegate.model.errors import StartError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import NoReturn
 
 GATE_PATIENCE = 10.0  # seconds; the gate may still be starting
 KNOCK_PATIENCE = 1.0  # seconds; behind the fence each try fails at once
@@ -45,11 +46,11 @@ def check_confinement(status: str) -> None:
     fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
     for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
         if int(fields[name], 16):
-            _leak(f"the task would keep capabilities ({name} {fields[name].strip()})")
+            leak(f"the task would keep capabilities ({name} {fields[name].strip()})")
     if fields["NoNewPrivs"].strip() != "1":
-        _leak("no_new_privs is not set")
+        leak("no_new_privs is not set")
     if fields["Seccomp"].strip() != "2":
-        _leak("the seccomp filter is not there")
+        leak("the seccomp filter is not there")
 
 
 def check_sockets(kind: str) -> None:
@@ -73,13 +74,14 @@ def check_sockets(kind: str) -> None:
             if error.errno in _REFUSED:
                 continue
             raise
-        _leak(f"{name} can be made inside")
+        leak(f"{name} can be made inside")
 
 
-def knock(targets: Iterable[tuple[int, int, object]], word: bytes) -> list[str]:
+def knock(targets: Iterable[tuple[int, int, object]], word: bytes, *, captured: bool = False) -> list[str]:
     """Try to reach every canary and say the word. Which ones answered: a connection that is made is seen here, too.
 
-    Whether a datagram arrived is for the front to see.
+    Where connections are `captured`, one can be made, and must be ended by the gate: a canary never ends one. Whether
+    a datagram arrived is for the front to see.
     """
     reached = []
     for family, kind, address in targets:
@@ -91,6 +93,8 @@ def knock(targets: Iterable[tuple[int, int, object]], word: bytes) -> list[str]:
         try:
             wire.connect(address)  # type: ignore[arg-type]
             wire.send(word)
+            if captured and kind != _socket.SOCK_DGRAM and _ended(wire):
+                continue
         except OSError:
             continue
         finally:
@@ -100,15 +104,26 @@ def knock(targets: Iterable[tuple[int, int, object]], word: bytes) -> list[str]:
     return reached
 
 
-def check_canaries(targets: Iterable[tuple[int, int, object]], word: bytes) -> None:
+def _ended(wire: _socket.socket) -> bool:
+    """Whether the other side ends this connection; it may still be starting."""
+    wire.settimeout(GATE_PATIENCE)
+    try:
+        while wire.recv(_LARGEST_ANSWER):
+            pass
+    except TimeoutError:
+        return False
+    return True
+
+
+def check_canaries(targets: Iterable[tuple[int, int, object]], word: bytes, *, captured: bool = False) -> None:
     """Knock at every canary.
 
     Raises:
         StartError: where one could be reached.
     """
-    reached = knock(targets, word)
+    reached = knock(targets, word, captured=captured)
     if reached:
-        _leak(f"a probe from inside reached {', '.join(reached)} of this machine")
+        leak(f"a probe from inside reached {', '.join(reached)} of this machine")
 
 
 def ask_gate(port: int) -> None:
@@ -131,19 +146,29 @@ def ask_gate(port: int) -> None:
                 break
             answer += part
     except OSError as error:
-        raise StartError(
-            f"the gate does not answer inside the hold ({error.strerror or error})",
-            fix="start it again; if it stays so, this is a bug of tidegate",
-            code="gate-silent",
-        ) from error
+        raise gate_silent(error) from error
     finally:
         wire.close()
     fields = answer.split(b"\r\n", 1)[0].split(b" ", 2)
     if len(fields) < 2 or not fields[0].startswith(b"HTTP/1.") or fields[1] != b"403":
-        _leak(f"the gate did not refuse a never-allowed name (it said {answer[:60]!r})")
+        leak(f"the gate did not refuse a never-allowed name (it said {answer[:60]!r})")
 
 
-def _leak(what: str) -> None:
+def gate_silent(error: OSError) -> StartError:
+    """The gate does not answer."""
+    return StartError(
+        f"the gate does not answer inside the hold ({error.strerror or error})",
+        fix="start it again; if it stays so, this is a bug of tidegate",
+        code="gate-silent",
+    )
+
+
+def leak(what: str) -> NoReturn:
+    """Stop the start.
+
+    Raises:
+        StartError: always.
+    """
     raise StartError(
         f"the self-test of the hold failed: {what}",
         fix="the task was not started; report it, it is a bug of tidegate or of the kernel",

@@ -16,7 +16,7 @@ import errno
 import os
 import stat
 
-from tidegate.holds import device, kernel_files, linux, mounts
+from tidegate.holds import device, kernel_files, linux, mounts, name_files
 from tidegate.holds.masks import Masks
 from tidegate.holds.pins import hold_in_place
 
@@ -48,10 +48,12 @@ def build(plan: Plan) -> None:
         if one.readonly:
             mounts.set_attributes(tree, mounts.READ_ONLY, recursive=True)
     hold_in_place(plan.pins, masks)
+    named = name_files.take(plan.names)
     device.make_dev(nodes)
     own_folders(plan)
     for path, tree in trees:
         device.place(tree, path)
+    name_files.put(named)
     device.finish_dev()
     os.umask(umask)
 

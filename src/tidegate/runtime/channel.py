@@ -8,16 +8,18 @@ carries 10,000 rules in a few milliseconds. A task never holds either end. Descr
 from __future__ import annotations
 
 import marshal
-from _socket import CMSG_SPACE, SCM_RIGHTS, SOL_SOCKET
+from _socket import CMSG_SPACE, MSG_CMSG_CLOEXEC, SCM_RIGHTS, SOL_SOCKET
 from struct import calcsize, pack, unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
+    from collections.abc import Sequence
     from typing import Any
 
 _LENGTH = 4
 _INT = calcsize("i")
+_MOST = 253  # SCM_MAX_FD, net/scm.h: what the kernel lets through in one message
 MAX_FRAME = 256 * 1024 * 1024  # 8 MiB of policy text is at most a tenth of this once it is rules
 
 
@@ -25,8 +27,8 @@ class ChannelClosedError(Exception):
     """The other end is gone."""
 
 
-def send(channel: socket, value: Any, fd: int = -1) -> None:
-    """Send one value, with a descriptor beside it when `fd` is not negative.
+def send(channel: socket, value: Any, fds: Sequence[int] = ()) -> None:
+    """Send one value, and copies of these descriptors beside it.
 
     Raises:
         ChannelClosedError: when the other end is gone.
@@ -34,33 +36,33 @@ def send(channel: socket, value: Any, fd: int = -1) -> None:
     body = marshal.dumps(value)
     data = len(body).to_bytes(_LENGTH, "big") + body
     try:
-        if fd >= 0:
-            sent = channel.sendmsg([data], [(SOL_SOCKET, SCM_RIGHTS, pack("i", fd))])
+        if fds:
+            sent = channel.sendmsg([data], [(SOL_SOCKET, SCM_RIGHTS, pack(f"{len(fds)}i", *fds))])
             data = data[sent:]
         channel.sendall(data)
     except OSError as error:
         raise ChannelClosedError(str(error)) from None
 
 
-def receive(channel: socket) -> tuple[Any, int]:
-    """Return the next value and the descriptor that came beside it, or -1.
+def receive(channel: socket) -> tuple[Any, tuple[int, ...]]:
+    """Return the next value and the descriptors that came beside it.
 
     Raises:
         ChannelClosedError: when the other end is gone, or speaks something else.
     """
-    fd = -1
+    fds: tuple[int, ...] = ()
     try:
-        head, ancillary, _flags, _address = channel.recvmsg(_LENGTH, CMSG_SPACE(_INT))
+        head, ancillary, _flags, _address = channel.recvmsg(_LENGTH, CMSG_SPACE(_MOST * _INT), MSG_CMSG_CLOEXEC)
         for level, kind, payload in ancillary:
             if level == SOL_SOCKET and kind == SCM_RIGHTS:
-                (fd,) = unpack("i", payload[:_INT])
+                fds += unpack(f"{len(payload) // _INT}i", payload)
         if not head:
             raise ChannelClosedError("end of file")
         head += _exactly(channel, _LENGTH - len(head))
         length = int.from_bytes(head, "big")
         if length > MAX_FRAME:
             raise ChannelClosedError("a frame is too large")
-        return marshal.loads(_exactly(channel, length)), fd  # noqa: S302  both ends are ours, see the head comment
+        return marshal.loads(_exactly(channel, length)), fds  # noqa: S302  both ends are ours, see the head comment
     except (OSError, ValueError, EOFError, TypeError) as error:
         raise ChannelClosedError(str(error)) from None
 

@@ -20,17 +20,25 @@ _MAX_GIT_PAIRS = 1000  # a caller's count above this is nonsense, and git would 
 
 
 def task_environment(
-    caller: Mapping[str, str], *, task: str, host: str, port: int, own_loopback: bool, capture: bool = False
+    caller: Mapping[str, str],
+    *,
+    task: str,
+    host: str,
+    port: int,
+    own_loopback: bool,
+    capture: bool = False,
+    own_names: tuple[str, ...] = (),
 ) -> dict[str, str]:
     """Return the environment of a task behind a gate at `host:port`.
 
-    `own_loopback` says that the task's loopback is not the machine's, so traffic to it may stay inside.
+    `own_loopback` says that the task's loopback is not the machine's, so traffic to it may stay inside; `own_names`
+    are other names and addresses of the task itself, to which the same applies (B80).
     """
     values = {
         PROXY_URL: f"http://{host}:{port}",
         HOST: host,
         PORT: str(port),
-        NO_PROXY: OWN_LOOPBACK_NO_PROXY if own_loopback else "",
+        NO_PROXY: ",".join((OWN_LOOPBACK_NO_PROXY, *own_names)) if own_loopback else "",
     }
     environment = without_proxies(caller)
     for name, value, when, join, _tool, _tried in SETTINGS:

@@ -17,9 +17,10 @@ from tidegate.runtime.channel import ChannelClosedError, receive, send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
+    from tidegate.holds.hold import TaskSockets
     from tidegate.journal.summary import Row
 
 _GONE = "the gate ended before the task began"
@@ -60,9 +61,9 @@ class GateLink:
         """Give the gate its task, policy and log. It is not waited for: the hold is built meanwhile."""
         self._say(order)
 
-    def deliver(self, listener: int) -> None:
-        """Hand over the listening socket made inside the task's namespace; connections to it wait for the gate."""
-        self._say(("listener",), listener)
+    def deliver(self, sockets: TaskSockets) -> None:
+        """Hand over the sockets made inside the task's namespace; connections to them wait for the gate."""
+        self._say(("sockets", sockets.roles), sockets.descriptors)
 
     def confirm(self) -> None:
         """Wait until the gate serves the listener."""
@@ -132,9 +133,9 @@ class GateLink:
             except ChildProcessError:
                 return
 
-    def _say(self, value: Any, fd: int = -1) -> None:
+    def _say(self, value: Any, fds: Sequence[int] = ()) -> None:
         try:
-            send(self.channel, value, fd)
+            send(self.channel, value, fds)
         except ChannelClosedError:
             # It may have said why before it went.
             self._expect("")

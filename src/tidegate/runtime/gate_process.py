@@ -3,9 +3,9 @@
 Conversation on the channel (runtime/channel.py), the front speaks first:
 
     front -> gate   {"task": id, "phase": p, "policy": plain, "log": path, "rotate": bool,
-                     "environment": {proxies}, "protected_ports": (...)}
+                     "environment": {proxies}, "protected_ports": (...), "own_names": (host names of the task)}
     gate  -> front  ("ready",) or ("failed", what, fix)
-    front -> gate   ("listener",) with the descriptor of the listening socket
+    front -> gate   ("sockets", roles) with the descriptors made inside the task's network, one for each role
     gate  -> front  ("serving",)
     front -> gate   ("begin", Unix time): the fence is proven and the command starts
     front -> gate   ("finish",)
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from _socket import socket
     from typing import Any, NoReturn
 
+    from tidegate.gate.gate import Gate, GateTask
+    from tidegate.holds.hold import TaskSockets
     from tidegate.journal.tasklog import TaskLog
     from tidegate.model.event import Event
 
@@ -117,6 +119,7 @@ def _serve(channel: socket) -> None:
     # These imports run while the front still builds the namespace: two cores share the start.
     from tidegate.gate.gate import Gate, GateTask
     from tidegate.gate.upstream import upstream_from_environment
+    from tidegate.holds.hold import TaskSockets
     from tidegate.journal.tasklog import MAX_BYTES, UNBOUNDED, TaskLog
     from tidegate.policy.snapshot import from_plain
 
@@ -140,10 +143,10 @@ def _serve(channel: socket) -> None:
     )
     task = GateTask(order["task"], from_plain(order["policy"]), Phase(order["phase"]))
     send(channel, ("ready",))
-    message, listener = receive(channel)
-    if message != ("listener",) or listener < 0:
-        raise ChannelClosedError("the front sent no listener")
-    gate.add_listener(listener, task)
+    message, descriptors = receive(channel)
+    if message[0] != "sockets" or len(message[1]) != len(descriptors):
+        raise ChannelClosedError("the front sent no sockets")
+    serve_sockets(gate, task, TaskSockets(message[1], descriptors), order["own_names"])
     finishing = [False]
 
     def heard() -> None:
@@ -175,3 +178,29 @@ def _serve(channel: socket) -> None:
     books.close()
     if finishing[0]:
         send(channel, ("summary", books.summary.rows(), books.summary.more))
+
+
+def serve_sockets(gate: Gate, task: GateTask, sockets: TaskSockets, own_names: tuple[str, ...]) -> None:
+    """Serve what a hold made: the proxy's listener, and what captures where it captures."""
+    from tidegate.holds import capture
+
+    for fd in sockets.of(capture.PROXY):
+        gate.add_listener(fd, task)
+    if set(sockets.roles) == {capture.PROXY}:
+        return
+    from tidegate.gate.capture import CaptureSockets
+    from tidegate.gate.original import ADDRESSED, REDIRECTED
+    from tidegate.gate.turned_away import TurnedAway
+
+    ways = ((capture.REDIRECTED, REDIRECTED), (capture.ADDRESSED, ADDRESSED))
+    captured = gate.add_capture(
+        CaptureSockets(
+            listeners=tuple((fd, way) for role, way in ways for fd in sockets.of(role)),
+            datagrams=sockets.of(capture.DATAGRAMS),
+            streams=sockets.of(capture.STREAMS),
+            own_names=frozenset(own_names),
+        ),
+        task,
+    )
+    for fd in sockets.of(capture.TURNED_AWAY):
+        TurnedAway(gate, fd, captured.record_direct)

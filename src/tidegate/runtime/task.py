@@ -8,9 +8,13 @@ gate serves before the fence is proven, and the fence is proven before the comma
 from __future__ import annotations
 
 import gc
+import os
 
+from tidegate.holds.inside import OFF, OWN4, OWN6, PORTS
+from tidegate.holds.name_files import own_names
 from tidegate.model.errors import StartError
 from tidegate.model.value import Value
+from tidegate.model.verdict import Phase, Verdict
 from tidegate.runtime.environment import task_environment, without_proxies
 
 TYPE_CHECKING = False
@@ -43,6 +47,7 @@ class Order(Value):
     selftest: bool
     log: str
     rotate: bool = True
+    capture: str = OFF
 
 
 class Ended(Value):
@@ -78,6 +83,8 @@ def run_behind_gate(
     from tidegate.policy.snapshot import to_plain
     from tidegate.runtime.front import Front
 
+    captured = order.capture != OFF
+    names = own_names(os.uname().nodename) if captured else ()
     link.configure(
         {
             "task": order.task,
@@ -87,13 +94,23 @@ def run_behind_gate(
             "rotate": order.rotate,
             "environment": proxies_of(order.environ),
             "protected_ports": (),
+            "own_names": tuple(name.lower() for name in names),
         }
     )
     environment = task_environment(
-        order.environ, task=order.task, host=GATE_HOST, port=GATE_PORT, own_loopback=True, capture=False
+        order.environ,
+        task=order.task,
+        host=GATE_HOST,
+        port=GATE_PORT,
+        own_loopback=True,
+        capture=captured,
+        own_names=(OWN4, OWN6, *names) if captured else (),
     )
+    spec = _spec(order, environment, stdio)
+    if order.capture == PORTS:
+        spec = spec.replace(capture_ports=_ports_of(policy, order.phase))
     try:
-        running = hold.launch(_spec(order, environment, stdio), link.deliver)
+        running = hold.launch(spec, link.deliver)
     except StartError as error:
         raise link.why_not() or error from None
     try:
@@ -144,7 +161,14 @@ def _spec(order: Order, environment: dict[str, str], stdio: StdioPlan) -> Launch
         selftest=order.selftest,
         run_id=order.task,
         stdio=stdio,
+        capture=order.capture,
     )
+
+
+def _ports_of(policy: Policy, phase: str) -> tuple[int, ...]:
+    """The ports that a policy lets through or asks about by number, for `--capture ports`."""
+    ports = {rule.port for rule in policy.rules if rule.verdict is not Verdict.DENY and rule.phase == Phase(phase)}
+    return tuple(sorted(port for port in ports if port is not None))
 
 
 def _rows_from_log(path: str) -> tuple[list[Row], int]:

@@ -99,3 +99,14 @@ def test_any_words_are_options_or_a_usage_error(argv: list[str]) -> None:
     except UsageError:
         return
     assert options.command or options.help
+
+
+def test_capture_is_chosen_by_name() -> None:
+    """HLD-6, HLD-7: on, ports or off; a hold without a gate captures nothing, and asking for it there is an error."""
+    for mode in ("on", "ports", "off"):
+        assert parse_run(["--capture", mode, "true"]).capture == mode
+    with pytest.raises(UsageError, match="no capture 'yes'"):
+        parse_run(["--capture", "yes", "true"])
+    assert parse_run(["--no-network", "true"]).capture == "off"
+    with pytest.raises(UsageError, match="--capture has no meaning"):
+        parse_run(["--no-network", "--capture", "on", "true"])

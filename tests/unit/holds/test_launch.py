@@ -25,7 +25,7 @@ RUN = """
         except ChildProcessError:
             return len(os.listdir('/proc/self/fd'))
         return 'a child'
-    def tried(kind='netns', deliver=lambda fd: None, finish=finish, **wishes):
+    def tried(kind='netns', deliver=lambda made: None, finish=finish, **wishes):
         try:
             return launch.NamespaceHold(kind)._launch(spec(**wishes), deliver, finish)
         except StartError as error:
@@ -40,13 +40,14 @@ def test_a_task_is_a_child_of_the_front_and_waits() -> None:
         RUN
         + """
     fds = []
-    task = tried(deliver=lambda fd: fds.append(os.readlink(f'/proc/self/fd/{fd}').split(':')[0]))
+    task = tried(deliver=lambda made: fds.extend((role, os.readlink(f'/proc/self/fd/{fd}').split(':')[0])
+                                                         for role, fd in zip(made.roles, made.descriptors)))
     print(fds, os.waitpid(task.pid, os.WNOHANG))
     task.start()
     print(os.waitstatus_to_exitcode(task.wait()), left() == before)
     """
     )
-    assert apart(code) == "['socket'] (0, 0)\n7 True\n"
+    assert apart(code) == "[('proxy', 'socket')] (0, 0)\n7 True\n"
 
 
 @pytest.mark.parametrize("kind", ["offline", "open"])
@@ -55,7 +56,7 @@ def test_without_a_gate_nothing_is_delivered(kind: str) -> None:
     code = (
         RUN
         + """
-    task = tried(sys.argv[1], deliver=lambda fd: print('delivered'))
+    task = tried(sys.argv[1], deliver=lambda made: print('delivered'))
     task.kill()
     task.wait()
     print(left() == before)
@@ -74,7 +75,7 @@ def test_a_start_that_fails_leaves_nothing() -> None:
     def dies(wire, spec, enter, test):
         os.kill(os.getpid(), 9)
         os._exit(1)
-    def raises(fd):
+    def raises(made):
         raise RuntimeError('no gate')
     print(tried(finish=fails), left() == before)
     print(tried(finish=dies), left() == before)

@@ -43,6 +43,11 @@ CASES = (
     ("view", errno.ENOSYS, "mount_setattr", {"proc/sys/kernel/osrelease": "5.10.0\n"}, "(5.10.0) does not know", False),
     ("view", errno.ENOSYS, "open_tree", {"proc/self/status": "Seccomp:\t2\n"}, "seccomp=unconfined", False),
     ("listener", errno.EADDRINUSE, "x", {}, "port of the gate", False),
+    ("capture", errno.ENOENT, "the nat chain capture", {}, "modprobe -a nf_tables", False),
+    ("capture", errno.EOPNOTSUPP, "x", {}, "--capture ports", False),
+    ("capture", errno.EPROTONOSUPPORT, "x", {}, "--capture off", False),
+    ("capture", errno.EPERM, "x", {APPARMOR: "0"}, "--capture off", False),
+    ("capture", errno.EPERM, "x", {APPARMOR: "1"}, "/etc/apparmor.d/tidegate", True),
     ("cwd", errno.ENOENT, "x", {}, "--share PATH", False),
     ("view", errno.ENOMEM, "move_mount", {}, "Cannot allocate memory", False),
 )
@@ -120,3 +125,8 @@ def test_the_profile_is_one_line() -> None:
     profile = messages.apparmor_profile("/usr/bin/python3.11")
     assert "profile tidegate /usr/bin/python3.11 flags=(unconfined) { userns, }" in profile
     assert "\n" not in profile
+
+
+def test_too_many_ports_say_what_needs_none() -> None:
+    """HLD-7: where a listener for each port cannot be had, the choice is named and nothing is left out."""
+    assert "--capture on" in messages.too_many_ports(200).fix

@@ -155,3 +155,18 @@ def test_what_is_read_only_and_missing_is_left_out(tmp_path: Path) -> None:
     assert f"{base}/src" in plan.readonly
     assert f"{base}/scripts" not in plan.readonly
     assert (base, "src") in plan.pins
+
+
+def test_name_files_come_with_capture_alone() -> None:
+    """HLD-6: `--capture off` leaves the machine's resolv.conf, hosts and nsswitch.conf in sight."""
+    assert make_plan(spec(), UID).names == ()
+    for mode in ("on", "ports"):
+        names = make_plan(spec(capture=mode), UID).names
+        assert any(one.path.endswith("hosts") for one in names)
+
+
+def test_without_a_resolv_conf_loopback_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B88: a machine that has none, or one that dangles: programs ask 127.0.0.1, and the resolver listens there."""
+    assert not make_plan(spec(capture="on"), UID).asks_loopback
+    monkeypatch.setattr("tidegate.holds.name_files.RESOLV", "/etc/no-such-file")
+    assert make_plan(spec(capture="on"), UID).asks_loopback

@@ -16,14 +16,27 @@ def test_values_and_descriptors_arrive_in_order() -> None:
     left, right = socket.socketpair()
     read, write = os.pipe()
     send(left, {"a": (1, "x")})
-    send(left, ("listener",), write)
-    assert receive(right) == ({"a": (1, "x")}, -1)
-    value, fd = receive(right)
-    assert value == ("listener",)
+    send(left, ("sockets", ("proxy", "streams")), (write, read))
+    assert receive(right) == ({"a": (1, "x")}, ())
+    value, (fd, other) = receive(right)
+    assert value == ("sockets", ("proxy", "streams"))
+    assert not os.get_inheritable(fd)
     os.write(fd, b"through")
-    assert os.read(read, 10) == b"through"
-    for one in (read, write, fd):
+    assert os.read(other, 10) == b"through"
+    for one in (read, write, fd, other):
         os.close(one)
+    left.close()
+    right.close()
+
+
+def test_as_many_descriptors_as_ports_can_need_arrive() -> None:
+    """HLD-6: 253 descriptors beside one frame, the kernel's bound, arrive all of them."""
+    left, right = socket.socketpair()
+    send(left, "many", (left.fileno(),) * 253)
+    value, fds = receive(right)
+    assert (value, len(set(fds))) == ("many", 253)
+    for fd in fds:
+        os.close(fd)
     left.close()
     right.close()
 

@@ -101,3 +101,10 @@ def test_a_nonsense_git_count_is_replaced(count: str) -> None:
 def test_the_emitted_no_proxy_upsets_no_parser() -> None:
     """B133: only the common subset: names and addresses, no CIDR, no bracket, no star, no space."""
     assert not set(_made()["NO_PROXY"]) & set("[]*/ ")
+
+
+def test_own_names_are_not_for_the_proxy() -> None:
+    """B80: under capture the task's own address and host name stay inside, in NO_PROXY beside loopback."""
+    made = _made(capture=True, own_names=("198.18.0.1", "box"))
+    assert made["NO_PROXY"] == made["no_proxy"] == "localhost,127.0.0.1,::1,198.18.0.1,box"
+    assert _made(own_loopback=False, own_names=("box",))["NO_PROXY"] == ""

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.lab.api import Lab, raw
+from tidegate.holds.hold import TaskSockets
 from tidegate.model.errors import StartError
 from tidegate.policy.layers import command_line, join
 from tidegate.policy.snapshot import to_plain
@@ -40,13 +41,14 @@ class Served:
             "rotate": True,
             "environment": {},
             "protected_ports": (),
+            "own_names": (),
         } | order
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = self.listener.getsockname()
 
     def start(self, *, begin: bool = True) -> Served:
         self.link.configure(self.order)
-        self.link.deliver(self.listener.fileno())
+        self.link.deliver(TaskSockets(("proxy",), (self.listener.fileno(),)))
         self.link.confirm()
         self.listener.close()
         if begin:
@@ -174,16 +176,17 @@ _IDLE = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
 import _socket
+from tidegate.holds.hold import TaskSockets
 from tidegate.policy.layers import join
 from tidegate.policy.snapshot import to_plain
 from tidegate.runtime.gate_link import GateLink
 link = GateLink(print)
 link.configure({"task": "t", "phase": "runtime", "policy": to_plain(join()), "log": sys.argv[2], "rotate": True,
-                "environment": {}, "protected_ports": ()})
+                "environment": {}, "protected_ports": (), "own_names": ()})
 listener = _socket.socket()
 listener.bind(("127.0.0.1", 0))
 listener.listen()
-link.deliver(listener.fileno())
+link.deliver(TaskSockets(("proxy",), (listener.fileno(),)))
 link.confirm()
 status = open(f"/proc/{link.pid}/status").read()
 print(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:")))

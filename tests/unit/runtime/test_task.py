@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.runtime.task import Order, _spec, proxies_of
+from tidegate.policy.layers import command_line, join
+from tidegate.runtime.task import Order, _ports_of, _spec, proxies_of
 
 ORDER = Order(
     task="t1",
@@ -33,3 +34,10 @@ def test_the_workspace_is_the_folder_it_is_run_in(folder: str, workspace: str | 
     assert (spec.cwd, spec.workspace) == (folder, workspace)
     assert (spec.hidden, spec.readonly, spec.selftest) == (("/state",), ("/tidegate",), True)
     assert spec.env == {"A": "1"}
+
+
+def test_ports_are_the_policys() -> None:
+    """HLD-7: --capture ports listens on the ports that rules let through or ask about, not on those they deny."""
+    policy = join(command_line(allow=("a.test:8443", "b.test", "[::1]:99"), ask=("c.test:7",), deny=("d.test:6",)))
+    assert {99, 7, 8443} <= set(_ports_of(policy, "runtime"))
+    assert 6 not in _ports_of(policy, "runtime")

@@ -1,0 +1,26 @@
+"""Where things are inside a task's network when its connections are captured (HLD-6).
+
+The gate gives names addresses of its synthetic ranges, but for the first 256 of each, which are the hold's. These are
+they; a test holds them against the gate's own numbers. The task's own address is what makes AI_ADDRCONFIG find a
+family, and what it reaches itself by. What listens for the gate does so on an address of its own, at the proxy's port,
+which is taken on 127.0.0.1 anyway, and at port 53, which a task has no right to: capture takes no port from the task's
+servers.
+"""
+
+from __future__ import annotations
+
+from _socket import AF_INET, AF_INET6, inet_pton
+
+OWN4, OWN6 = "198.18.0.1", "fd74:6467:6174:6500::1"
+"""The address of `lo`."""
+GATE4, GATE6 = "198.18.0.2", "fd74:6467:6174:6500::2"
+"""Captured connections arrive here, and look-ups; it is what resolv.conf names."""
+DNS = 53
+
+OFF, ON, PORTS = "off", "on", "ports"
+"""How connections are captured: capture.py says what they mean."""
+
+
+def packed(address: str) -> bytes:
+    """The bytes of an address."""
+    return inet_pton(AF_INET6 if ":" in address else AF_INET, address)

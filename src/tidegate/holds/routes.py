@@ -1,0 +1,72 @@
+"""Addresses and routes of a task's `lo` when its connections are captured: every address is a place inside.
+
+All of IPv4 and IPv6 is `local` here: a program that connects to an address finds a route, and what it sends stays in
+this namespace whatever else is wrong. Its source is the task's own address, a global one, so that AI_ADDRCONFIG and
+the sorting of addresses work as on any machine (RFC 6724). By rtnetlink in one datagram, so that no `ip` is needed
+(CASES B91). Man page: rtnetlink(7).
+"""
+
+from __future__ import annotations
+
+import errno
+import struct
+from _socket import AF_INET, AF_INET6
+
+from tidegate.holds import inside, netlink
+from tidegate.holds.netlink import NLM_F_ACK, NLM_F_CREATE, Message, attribute
+
+LOOPBACK = 1  # LOOPBACK_IFINDEX, net/flow.h: `lo` is the first interface of every namespace
+
+# linux/rtnetlink.h, linux/if_addr.h
+RTM_NEWADDR, RTM_NEWROUTE = 20, 24
+IFA_ADDRESS, IFA_LOCAL = 1, 2
+IFA_F_NODAD = 2
+RTA_OIF, RTA_PREFSRC = 4, 7
+RT_TABLE_LOCAL = 255
+RTPROT_STATIC = 4
+RT_SCOPE_UNIVERSE, RT_SCOPE_HOST = 0, 254
+RTN_LOCAL = 2
+
+# What the kernel says where it was told to have no IPv6 (ipv6.disable, disable_ipv6).
+_WITHOUT_IPV6 = (errno.EACCES, errno.EAFNOSUPPORT, errno.EOPNOTSUPP, errno.EADDRNOTAVAIL)
+
+
+def capture_everything() -> bool:
+    """Make every address lead to this namespace; whether that holds for IPv6, too.
+
+    Without IPv6 there is no way to reach anything by it: nothing is weaker then.
+
+    Raises:
+        OSError: when the kernel refuses.
+    """
+    wire = netlink.connect(netlink.NETLINK_ROUTE)
+    try:
+        netlink.transact(wire, _messages(AF_INET, inside.OWN4))
+        try:
+            netlink.transact(wire, _messages(AF_INET6, inside.OWN6))
+        except OSError as error:
+            if error.errno in _WITHOUT_IPV6:
+                return False
+            raise
+    finally:
+        wire.close()
+    return True
+
+
+def _messages(family: int, own: str) -> list[Message]:
+    address = inside.packed(own)
+    width = len(address) * 8
+    # struct ifaddrmsg: family, prefix length, flags, scope, index
+    head = struct.pack("=BBBBI", family, width, IFA_F_NODAD, RT_SCOPE_UNIVERSE, LOOPBACK)
+    body = head + attribute(IFA_LOCAL, address) + attribute(IFA_ADDRESS, address)
+    flags = NLM_F_ACK | NLM_F_CREATE
+    return [
+        Message(f"the address {own}", RTM_NEWADDR, flags, body),
+        Message("the route to everywhere", RTM_NEWROUTE, flags, _route(family, address)),
+    ]
+
+
+def _route(family: int, source: bytes) -> bytes:
+    # struct rtmsg: family, prefix lengths of destination and source, tos, table, protocol, scope, type, flags
+    head = struct.pack("=BBBBBBBBI", family, 0, 0, 0, RT_TABLE_LOCAL, RTPROT_STATIC, RT_SCOPE_HOST, RTN_LOCAL, 0)
+    return head + attribute(RTA_OIF, struct.pack("=I", LOOPBACK)) + attribute(RTA_PREFSRC, source)
