@@ -115,6 +115,24 @@ def test_a_hidden_folder_in_a_bound_workspace_stays_hidden(in_tmp: str) -> None:
     assert os.listdir(f"{in_tmp}/work/state") == ["secret"]
 
 
+def test_a_workspace_in_shared_memory_is_bound_with_its_masks() -> None:
+    """/dev/shm is where CI puts fast workspaces: it is there, what is hidden in it is not, the rest is not (HLD-14)."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as there:
+        os.makedirs(f"{there}/work/state")
+        with open(f"{there}/work/state/secret", "w", encoding="ascii") as file:
+            file.write("secret")
+        answer = sh(
+            "echo here > file; ls -A state; mv state other; ls -A /dev/shm; ls -A ..",
+            workspace=f"{there}/work",
+            hidden=[f"{there}/work/state"],
+        )
+        assert answer["status"] == 0, answer
+        assert "busy" in answer["out"]
+        assert sorted(os.listdir(f"{there}/work")) == ["file", "state"]
+        assert "secret" not in answer["out"].split("mv:")[0]
+        assert answer["out"].split("\n")[-3:-1] == [os.path.basename(there), "work"]
+
+
 @EVERYBODY
 def test_shares_bring_folders_files_and_sockets_in(user: str, in_tmp: str) -> None:
     """`--share` gives what it names, writable or read-only, and its neighbours stay out (HLD-14)."""

@@ -68,7 +68,10 @@ def _told(options: RunOptions) -> int:
     except (TidegateError, *_GAVE_OUT) as error:
         known = error if isinstance(error, TidegateError) else _gave_out(error)
         if status_file is not None:
-            status_file.write(_status_text("tidegate", known.exit_status, 0, known.what))
+            try:
+                status_file.write(_status_text("tidegate", known.exit_status, 0, known.what))
+            except TidegateError as second:  # what stopped it is what the exit status says
+                say(str(second))
         raise known from error
     outcome = ended.outcome
     if status_file is not None:

@@ -18,6 +18,7 @@ import stat
 
 from tidegate.holds import device, kernel_files, linux, mounts, name_files
 from tidegate.holds.masks import Masks
+from tidegate.holds.mountinfo import is_within
 from tidegate.holds.pins import hold_in_place
 
 TYPE_CHECKING = False
@@ -38,7 +39,10 @@ def build(plan: Plan) -> None:
     nodes = device.take_nodes(one.path.removeprefix("/dev/") for one in plan.devices)
     _read_only_devices(plan.devices, nodes)
     mounts.set_attributes("/", mounts.SAFE, recursive=True, propagation=linux.MS_PRIVATE)
+    shared = mounts.clone(device.SHARED_MEMORY) if _reaches_shared_memory(plan) else -1
     masks = Masks()
+    if shared >= 0:
+        device.place(shared, device.SHARED_MEMORY)  # the workshop lies over /dev; what is protected must be in sight
     kernel_files.make_proc(masks)
     kernel_files.close_sys(masks)
     kernel_files.close_elsewhere(plan.mounts, masks)
@@ -56,6 +60,12 @@ def build(plan: Plan) -> None:
     name_files.put(named)
     device.finish_dev()
     os.umask(umask)
+
+
+def _reaches_shared_memory(plan: Plan) -> bool:
+    """Whether anything that is bound or protected lies in the machine's /dev/shm."""
+    paths = (*plan.readonly, *plan.hidden, *plan.sockets, *(one.path for one in plan.bound))
+    return any(is_within(path, device.SHARED_MEMORY) for path in paths)
 
 
 def protect(plan: Plan, masks: Masks) -> None:

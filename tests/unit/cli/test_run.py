@@ -424,3 +424,20 @@ def test_a_users_policy_kept_among_the_dotfiles_is_read_only(tmp_path: Path) -> 
 def test_a_log_that_is_no_file_is_no_mount(tmp_path: Path) -> None:
     """JRN-1: `--log /dev/null` keeps no record, and the task has its /dev/null."""
     assert _attempts(tmp_path, "--log", "/dev/null", script="echo x >/dev/null && echo fine") == "fine\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_a_status_file_that_cannot_be_written_does_not_hide_what_stopped_the_start(tmp_path: Path) -> None:
+    """HLD-16: cannot start is 78 on a full disk too."""
+    done = subprocess.run(
+        [LAUNCHER, "run", "--status-file", "/dev/full", "--log", str(tmp_path), "--", "true"],
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 78, done.stderr
+    assert "Is a directory" in done.stderr
+    assert "No space left" in done.stderr
