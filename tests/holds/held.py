@@ -15,7 +15,7 @@ RUNNER = os.path.join(HERE, "runner.py")
 AS_USER = os.path.join(os.path.dirname(HERE), "lab", "as_user.py")
 USERS = ("root", "ordinary") if os.geteuid() == 0 else ("ordinary",)
 HOLDS = ("netns", "offline", "open")
-PYTHON = sys.executable
+PYTHON = os.path.realpath(sys.executable)  # a task sees that one wherever this clone lies
 PATIENCE = 120  # seconds
 
 

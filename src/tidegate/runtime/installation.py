@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import sys
 
+_OWN_FOLDERS = ("/tmp/", "/run/", "/dev/shm/", "/var/run/")  # noqa: S108  nothing is written there
 _CLONE = ("tidegate", "src", ".venv", "pyproject.toml", "scripts", ".ci")
 _SYSTEM = ("/", "/usr", "/usr/local")  # root's, and much else is in their bin and lib
 _MAX_SYMLINKS = 40  # path_resolution(7)
@@ -41,6 +42,14 @@ def installation_paths() -> tuple[str, ...]:
     outermost = [path for path in dict.fromkeys(real) if os.path.lexists(path) and not _inside_another(path, real)]
     names = [*links_on_the_way(sys.executable or ""), script]
     return (*outermost, *(name for name in dict.fromkeys(names) if name and not _within(name, outermost)))
+
+
+def out_of_sight(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of the paths that a task would not see because its /tmp, /run and /dev are its own.
+
+    A clone in /tmp is to be read-only inside like any other, not gone: its Python may be what the task runs.
+    """
+    return tuple(path for path in paths if path.startswith(_OWN_FOLDERS))
 
 
 def interpreter_paths(executable: str, library: str) -> list[str]:

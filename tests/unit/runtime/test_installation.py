@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidegate.runtime.installation import installation_paths, interpreter_paths, links_on_the_way
+from tidegate.runtime.installation import installation_paths, interpreter_paths, links_on_the_way, out_of_sight
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,3 +127,9 @@ def test_a_task_cannot_come_between_the_launcher_and_its_python() -> None:
             timeout=60,
         )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def test_a_clone_in_a_folder_that_tasks_have_of_their_own_is_shown() -> None:
+    """HLD-15: read-only inside, and not gone, wherever the clone lies."""
+    paths = ("/tmp/clone/src", "/tmpfs/src", "/run/x", "/home/u/src", "/dev/shm/c")
+    assert out_of_sight(paths) == ("/tmp/clone/src", "/run/x", "/dev/shm/c")
