@@ -28,6 +28,7 @@ what it may reach
   --ask-for HOST[:PORT]   a person is asked about it
   --policy FILE           this policy in place of profile, presets and your own allows
   --profile NAME          balanced, careful, closed or audit
+  --harness NAME|FILE     COMMAND is this agent (claude, codex, or as a file of yours says): let its hosts through
   --phase PHASE           install or runtime (runtime)
   --trust-folder          use this folder's tidegate.yaml
   --no-folder-policy      leave this folder's tidegate.yaml aside
@@ -54,8 +55,11 @@ exit status: the command's own (126 not executable, 127 not found, 128+n by sign
 """
 
 _VALUED = (
-    "--allow", "--deny", "--ask-for", "--policy", "--profile", "--phase", "--share", "--hold", "--capture", "--log",
-    "--report", "--status-file",
+    "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--phase", "--share", "--hold", "--capture",
+    "--log", "--report", "--status-file",
+)  # fmt: skip
+_FOR_A_GATE = (
+    "--capture", "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--fail-on-refusal",
 )  # fmt: skip
 _FLAGS = (
     "--trust-folder", "--no-folder-policy", "--no-network", "--open-network", "--no-selftest", "--quiet",
@@ -84,6 +88,7 @@ class RunOptions(Value):
     ask_for: tuple[str, ...] = ()
     policy: str = ""
     profile: str = ""
+    harness: str = ""
     phase: str = "runtime"
     trust_folder: bool = False
     no_folder_policy: bool = False
@@ -168,7 +173,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         raise UsageError(f"there is no capture {capture!r}", fix=f"one of {', '.join(CAPTURES)}")
     if hold != "netns":
         capture = "off"
-        for name in ("--capture", "--allow", "--deny", "--ask-for", "--policy", "--profile", "--fail-on-refusal"):
+        for name in _FOR_A_GATE:
             if name in given:
                 raise UsageError(f"{name} has no meaning without a gate (--hold {hold})", fix=f"leave {name} out")
     return RunOptions(
@@ -178,6 +183,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         ask_for=tuple(given.get("--ask-for", ())),
         policy=one("--policy"),
         profile=one("--profile"),
+        harness=one("--harness"),
         phase=phase,
         trust_folder="--trust-folder" in given,
         no_folder_policy="--no-folder-policy" in given,

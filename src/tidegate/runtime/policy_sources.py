@@ -1,8 +1,9 @@
 """Which policy is in force for a run: files read, layers joined (POL-8).
 
 Nearest last: the user's `policy.yaml` in the configuration folder, the folder's `tidegate.yaml` (only with
---trust-folder), `--policy FILE`, the options of the command line. A folder's file that nobody spoke about stops the
-start: using it unasked would let the task write its own policy, and leaving it aside unasked would drop its denies.
+--trust-folder), `--policy FILE`, the options of the command line, the hosts of an agent (agent.py). A folder's file
+that nobody spoke about stops the start: using it unasked would let the task write its own policy, and leaving it aside
+unasked would drop its denies.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tidegate.policy.policy import Policy
+    from tidegate.runtime.agent import Agent
 
 FOLDER_FILE = "tidegate.yaml"
 NEAR_FILE = "tidegate.yml"  # what people mistype; passing over it in silence would drop its denies
@@ -28,8 +30,10 @@ USER_FILE = "policy.yaml"
 MAX_BYTES = 8 * 1024 * 1024  # POL-0
 
 
-def read_policy_file(path: str, *, folder: bool = False) -> bytes:
+def read_policy_file(path: str, *, folder: bool = False, what: str = "policy") -> bytes:
     """Return the bytes of a policy file; that of a `folder`, where tasks write, is a plain file and no link.
+
+    `what` is how an error calls the file.
 
     Raises:
         UsageError: when it cannot be read as a file, or is larger than a policy may be.
@@ -46,17 +50,20 @@ def read_policy_file(path: str, *, folder: bool = False) -> bytes:
                 code="untrusted-folder",
             ) from None
         why = os.strerror(error.errno or errno.EIO)
-        raise UsageError(f"the policy {path!r} cannot be read: {why}", fix="name a file that can be read") from None
+        raise UsageError(f"the {what} {path!r} cannot be read: {why}", fix="name a file that can be read") from None
     try:
         found = os.fstat(fd)
         mode = found.st_mode
         if stat.S_ISDIR(mode):
-            raise UsageError(f"the policy {path!r} is a folder", fix=f"name a file in it, such as {path}/policy.yaml")
+            raise UsageError(
+                f"the {what} {path!r} is a folder",
+                fix=f"name a file in it, such as {path}/{what.partition(' ')[0]}.yaml",
+            )
         if not stat.S_ISREG(mode) and (folder or not stat.S_ISFIFO(mode)):
-            raise UsageError(f"the policy {path!r} is no file", fix="name a file")
+            raise UsageError(f"the {what} {path!r} is no file", fix="name a file")
         if stat.S_ISREG(mode) and found.st_nlink > 1 and os.access(path, os.W_OK):
             raise StartError(
-                f"the policy {path!r} has another name (a hard link), by which a task could change it",
+                f"the {what} {path!r} has another name (a hard link), by which a task could change it",
                 fix="give a copy of it (cp), which has one",
                 code="policy-links",
             )
@@ -65,12 +72,12 @@ def read_policy_file(path: str, *, folder: bool = False) -> bytes:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         why = os.strerror(error.errno or errno.EIO)
-        raise UsageError(f"the policy {path!r} cannot be read: {why}", fix="name a file that can be read") from None
+        raise UsageError(f"the {what} {path!r} cannot be read: {why}", fix="name a file that can be read") from None
     finally:
         os.close(fd)
     if len(data) > MAX_BYTES:
         raise UsageError(
-            f"the policy {path!r} is larger than 8 MiB", fix="a policy is a list of hosts; see docs/policy.md"
+            f"the {what} {path!r} is larger than 8 MiB", fix="a policy is a list of hosts; see docs/policy.md"
         )
     return data
 
@@ -132,8 +139,9 @@ def policy_in_force(
     policy_file: str = "",
     trust_folder: bool = False,
     no_folder_policy: bool = False,
+    agent: Agent | None = None,
 ) -> Policy:
-    """Read what there is to read and join it into the policy of one run.
+    """Read what there is to read and join it into the policy of one run; of an `agent`, what the profile gives it.
 
     Raises:
         UsageError: for wrong text anywhere, all errors of a file at once.
@@ -152,7 +160,9 @@ def policy_in_force(
         layers.append(_load(policy_file, policy_file, Layer.COMMAND_LINE))
     layers.append(options)
     try:
-        return join(*layers)
+        policy = join(*layers)
+        added = agent.layer(policy.profile) if agent is not None else None
+        return policy if added is None else join(*layers, added)
     except RuleError as error:
         raise UsageError(error.what, fix=error.advice) from None
 

@@ -27,6 +27,7 @@ from tidegate.policy.loader import load_policy
 from tidegate.policy.policy import Policy
 from tidegate.policy.positions import on_screen
 from tidegate.policy.rules import RuleError
+from tidegate.runtime.agent import Agent, find_harness
 from tidegate.runtime.policy_sources import option_layer, policy_in_force, read_policy_file
 from tidegate.runtime.state import config_folder
 
@@ -48,6 +49,7 @@ def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--deny", multiple=True, metavar="HOST[:PORT]", help="As with run."),
             click.option("--ask-for", multiple=True, metavar="HOST[:PORT]", help="As with run."),
             click.option("--profile", metavar="NAME", default="", help="As with run."),
+            click.option("--harness", metavar="NAME|FILE", default="", help="As with run, for the agent's command."),
             click.option("--trust-folder", is_flag=True, help="Use this folder's tidegate.yaml."),
             click.option("--no-folder-policy", is_flag=True, help="Leave this folder's tidegate.yaml aside."),
         )
@@ -63,6 +65,7 @@ def policy_of_options(
     deny: tuple[str, ...],
     ask_for: tuple[str, ...],
     profile: str,
+    harness: str,
     trust_folder: bool,
     no_folder_policy: bool,
 ) -> Policy:
@@ -79,6 +82,7 @@ def policy_of_options(
         policy_file=policy_file,
         trust_folder=trust_folder,
         no_folder_policy=no_folder_policy,
+        agent=Agent(find_harness(harness)) if harness else None,
     )
     warn(policy)
     return policy
