@@ -187,6 +187,8 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
     elif new_log:
         log = os.path.join(make_task_folder(state, task), LOG_NAME)
         sweep_tasks(state)
+    hidden = (state, config_folder(environ), cache_folder(environ))
+    _check_streams((*readonly, *hidden))
     return Order(
         task=task,
         phase=options.phase,
@@ -194,13 +196,29 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
         folder=folder,
         environ=environ,
         shares=options.shares,
-        hidden=(state, config_folder(environ), cache_folder(environ)),
+        hidden=hidden,
         readonly=tuple(readonly),
         selftest=options.selftest,
         log=log,
         rotate=not options.log,
         capture=options.capture,
     )
+
+
+def _check_streams(protected: tuple[str, ...]) -> None:
+    """Refuse a protected file as a standard stream: by its descriptor a task could open it again for writing."""
+    folders = [os.path.realpath(path) for path in protected]
+    for fd, name in enumerate(("input", "output", "error")):
+        try:
+            path = os.readlink(f"/proc/self/fd/{fd}")
+        except OSError:
+            continue  # closed
+        if any(path == folder or path.startswith(folder + "/") for folder in folders):
+            raise StartError(
+                f"standard {name} is {path!r}, which no task may change, and with its descriptor it could",
+                fix="use a pipe: cat FILE | tidegate run ..." if fd == 0 else "write to another file",
+                code="streams",
+            )
 
 
 def _is_file_in_sight(path: str) -> bool:

@@ -3,7 +3,8 @@
 Rules of the file:
 
 * Regular files, pipes, `/dev/null` and its harmless kin (zero, full, random) are inherited as they are: no byte of
-  theirs is copied. They lead nowhere else.
+  theirs is copied. They lead nowhere else. But a file can be opened again by its descriptor, for writing too and
+  past every mount of the hold: so the kernel's own files, read-only inside, come through a pipe.
 * A terminal is never inherited, because with its descriptor come its modes, its window and whatever else runs on
   it. The task gets a pty of its own, made inside its own devpts by init; the front moves the bytes.
 * Everything else (sockets above all, but directories, block devices, epoll sets too) is a way around the gate or out of
@@ -149,7 +150,18 @@ def treatment_of(mode: int, device: int, *, terminal: bool) -> Treatment:
 
 def _treatment(fd: int, state: os.stat_result) -> Treatment:
     terminal = stat.S_ISCHR(state.st_mode) and os.isatty(fd)
+    if stat.S_ISREG(state.st_mode) and _is_the_kernels(fd):
+        return Treatment.PIPE
     return treatment_of(state.st_mode, state.st_rdev, terminal=terminal)
+
+
+def _is_the_kernels(fd: int) -> bool:
+    """Whether a regular file is one of /proc or /sys, or of a file system without names (a namespace: `net:[...]`)."""
+    try:
+        name = os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return True  # nothing is known of it
+    return not name.startswith("/") or name.startswith(("/proc/", "/sys/"))
 
 
 def _state_or_null(fd: int) -> os.stat_result:

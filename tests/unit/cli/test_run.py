@@ -441,3 +441,33 @@ def test_a_status_file_that_cannot_be_written_does_not_hide_what_stopped_the_sta
     assert done.returncode == 78, done.stderr
     assert "Is a directory" in done.stderr
     assert "No space left" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "file", "status"),
+    [
+        ((), "tidegate", 78),
+        (("--policy", "p.yaml"), "p.yaml", 78),
+        (("--log", "l.jsonl"), "l.jsonl", 78),
+        ((), "p.yaml", 0),
+    ],
+)
+def test_a_protected_file_is_no_standard_stream(
+    tmp_path: Path, options: tuple[str, ...], file: str, status: int
+) -> None:
+    """HLD-13, HLD-15: a task could open it again by its descriptor, for writing and past the read-only mounts."""
+    (tmp_path / "p.yaml").write_text("network: {}\n")
+    (tmp_path / "l.jsonl").touch()
+    with open(LAUNCHER if file == "tidegate" else tmp_path / file, encoding="utf-8") as stream:
+        done = subprocess.run(
+            [LAUNCHER, "run", *options, "--", "cat"],
+            cwd=tmp_path,
+            env={**os.environ, "HOME": str(tmp_path)},
+            stdin=stream,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert done.returncode == status, done.stderr
+    assert ("use a pipe" in done.stderr) == bool(status)

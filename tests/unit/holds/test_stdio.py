@@ -143,3 +143,14 @@ def test_a_second_terminal_goes_through_a_pipe() -> None:
         "p = plan_stdio()\nsay([t.value for t in p.treatments], p.terminal.full, [r.outside for r in p.relays])"
     )
     assert plan(script) == "['pty', 'pty', 'pipe'] False [2]\n"
+
+
+def test_the_kernels_files_come_through_a_pipe() -> None:
+    """HLD-13: opened again by its descriptor, /proc/sys/... would be writable for root; a plain file is inherited."""
+    script = (
+        "for path in (%s):\n"
+        "    file = os.open(path, os.O_RDONLY); os.dup2(file, 0); os.close(file)\n"
+        "    say(plan_stdio().treatments[0].value)\n"
+    )
+    paths = '"/proc/sys/kernel/core_pattern", "/proc/self/ns/net", "/proc/self/stat", "/etc/passwd"'
+    assert plan(script % paths) == "pipe\npipe\npipe\ninherit\n"
