@@ -170,12 +170,29 @@ def dig(hole: str) -> None:
     if hole == "network":
         userns.namespaces = lambda *, network: userns.EVERYTHING  # type: ignore[assignment]  # noqa: ARG005
         launch.network.listen = _listen_outside  # type: ignore[assignment]
+    elif hole == "redirect":
+        launch.capture.netfilter.messages = lambda _port: []  # type: ignore[assignment]
+    elif hole == "resolver":
+        from tidegate.gate.names import Names
+
+        Names.answer = _answers_all  # type: ignore[method-assign]
+    elif hole == "netfilter":
+        launch.capture.netfilter.install = _no_netfilter  # type: ignore[assignment]
     elif hole == "filter":
         seccomp.install = lambda filter_bytes: None  # type: ignore[assignment]  # noqa: ARG005
     elif hole == "capabilities":
         capabilities.drop_all = lambda: None  # type: ignore[assignment]
     elif hole == "tmp":
         tree.own_folders = lambda plan: None  # type: ignore[assignment]  # noqa: ARG005
+
+
+def _no_netfilter(_port: int) -> None:
+    raise OSError(95, os.strerror(95), "the nat chain capture")
+
+
+def _answers_all(_self: object, message: bytes, *, stream: bool) -> bytes:
+    assert not stream
+    return message[:2] + b"\x81\x80" + message[4:]
 
 
 def _listen_outside(port: int) -> int:

@@ -104,7 +104,8 @@ class TurnedAway:
                 self._record(*attempt)
 
     def cut(self, _reason: Reason) -> None:
-        """The gate is ending."""
+        """The gate is ending: what is there is still taken."""
+        self.ready(self._fd, 0)
         self.close()
 
     def broken(self, _error: Exception) -> None:

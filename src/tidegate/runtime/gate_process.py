@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from _socket import socket
     from typing import Any, NoReturn
 
+    from tidegate.gate.capture import Capture
     from tidegate.gate.gate import Gate, GateTask
     from tidegate.holds.hold import TaskSockets
     from tidegate.journal.tasklog import TaskLog
@@ -146,7 +147,7 @@ def _serve(channel: socket) -> None:
     message, descriptors = receive(channel)
     if message[0] != "sockets" or len(message[1]) != len(descriptors):
         raise ChannelClosedError("the front sent no sockets")
-    serve_sockets(gate, task, TaskSockets(message[1], descriptors), order["own_names"])
+    captured = serve_sockets(gate, task, TaskSockets(message[1], descriptors), order["own_names"])
     finishing = [False]
 
     def heard() -> None:
@@ -174,20 +175,22 @@ def _serve(channel: socket) -> None:
     gc.freeze()
     gc.enable()
     gate.run()
+    if captured is not None:
+        gate.remove_capture(captured, cut=False)  # writes what it has counted
     gate.close()
     books.close()
     if finishing[0]:
         send(channel, ("summary", books.summary.rows(), books.summary.more))
 
 
-def serve_sockets(gate: Gate, task: GateTask, sockets: TaskSockets, own_names: tuple[str, ...]) -> None:
-    """Serve what a hold made: the proxy's listener, and what captures where it captures."""
+def serve_sockets(gate: Gate, task: GateTask, sockets: TaskSockets, own_names: tuple[str, ...]) -> Capture | None:
+    """Serve what a hold made: the proxy's listener, and what captures, which is returned where it does."""
     from tidegate.holds import capture
 
     for fd in sockets.of(capture.PROXY):
         gate.add_listener(fd, task)
     if set(sockets.roles) == {capture.PROXY}:
-        return
+        return None
     from tidegate.gate.capture import CaptureSockets
     from tidegate.gate.original import ADDRESSED, REDIRECTED
     from tidegate.gate.turned_away import TurnedAway
@@ -204,3 +207,4 @@ def serve_sockets(gate: Gate, task: GateTask, sockets: TaskSockets, own_names: t
     )
     for fd in sockets.of(capture.TURNED_AWAY):
         TurnedAway(gate, fd, captured.record_direct)
+    return captured

@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NETNS, OFFLINE, OPEN = "netns", "offline", "open"
-ALL = (NETNS, OFFLINE, OPEN)
+# Columns of the table: the holds, and `netns` with its connections captured as a column of its own.
+NETNS, CAPTURED, OFFLINE, OPEN = "netns", "captured", "offline", "open"
+ALL = (NETNS, CAPTURED, OFFLINE, OPEN)
 HELD: dict[str, Any] = json.loads(os.environ.get("HELD", "{}"))
 LIBC = ctypes.CDLL(None, use_errno=True)
 X86 = os.uname().machine == "x86_64"
@@ -53,15 +54,22 @@ TABLE: dict[str, Row] = {}
 
 
 def escape(
-    *expected: str, holds: tuple[str, ...] = ALL, offline: str = "", only: bool = True, who: str = "both"
+    *expected: str,
+    holds: tuple[str, ...] = ALL,
+    offline: str = "",
+    captured: str = "",
+    only: bool = True,
+    who: str = "both",
 ) -> Callable[[Callable[[], object]], Callable[[], object]]:
-    """Add an attempt that must end with one of these errnos; `offline` is what that hold gives instead."""
+    """Add an attempt that must end with one of these errnos; `offline` and `captured` are what those give instead."""
 
     def add(run: Callable[[], object]) -> Callable[[], object]:
         if only:
             answers = dict.fromkeys(holds, expected)
             if offline and OFFLINE in holds:
                 answers[OFFLINE] = (offline,)
+            if captured and CAPTURED in holds:
+                answers[CAPTURED] = (captured,)
             TABLE[run.__name__] = Row(run, holds, answers, who)
         return run
 
@@ -75,7 +83,7 @@ def neighbour(
     return escape("passed", holds=holds, only=only, who=who)
 
 
-FENCED = (NETNS, OFFLINE)
+FENCED = (NETNS, CAPTURED, OFFLINE)
 NO_FAMILY = "EAFNOSUPPORT"
 
 
@@ -131,11 +139,13 @@ def wrong(what: str) -> None:
 
 
 def tcp(family: int, address: str, port: int) -> None:
-    """Connect by TCP."""
+    """Connect by TCP. A connection that is captured is made, and must be ended by the gate without a byte."""
     with socket.socket(family, socket.SOCK_STREAM) as wire:
         wire.settimeout(PATIENCE)
         wire.connect((address, port))
-        wire.sendall(b"escaped")
+        wire.sendall(b"escaped\n")
+        if HELD["hold"] == CAPTURED:
+            wire.recv(1)
 
 
 def udp(family: int, address: str, port: int) -> None:
@@ -182,40 +192,42 @@ def tcp_to_a_mapped_address() -> None:
     tcp(socket.AF_INET6, "::ffff:127.0.0.1", HELD["tcp4"])
 
 
-@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY)
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="ECONNRESET")
 def tcp_to_a_public_address() -> None:
     """TCP straight to a public address, past the proxy settings (B71)."""
     tcp(socket.AF_INET, "1.2.3.4", 80)
 
 
-@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY)
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="ECONNRESET")
 def tcp_to_a_public_address_by_ipv6() -> None:
     """The same over IPv6."""
     tcp(socket.AF_INET6, "2600:beef::1", 443)
 
 
-@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY)
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="ECONNRESET")
 def tcp_to_cloud_metadata() -> None:
     """TCP to the metadata address of clouds."""
     tcp(socket.AF_INET, "169.254.169.254", 80)
 
 
-@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY)
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="ECONNRESET")
 def tcp_to_other_ports() -> None:
     """TCP to ports that nobody thinks of, on the machine's own address and a private one (B77)."""
+    expected = errno.ECONNRESET if HELD["hold"] == CAPTURED else errno.ENETUNREACH
     for address in (HELD["own4"] or "10.0.0.1", "10.0.0.1", "192.168.1.1"):
         for port in (22, 53, 2375, 5432, 6379, 8080, 65535):
             try:
                 tcp(socket.AF_INET, address, port)
             except OSError as error:
-                if error.errno != errno.ENETUNREACH:
+                if error.errno != expected:
                     raise
                 continue
-            wrong(f"{address}:{port} answered")
-    raise OSError(errno.ENETUNREACH, "each of them")
+            if (port, HELD["hold"]) not in ((22, CAPTURED), (53, CAPTURED)):  # refused in words; the resolver
+                wrong(f"{address}:{port} answered")
+    raise OSError(expected, "each of them")
 
 
-@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY)
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="ECONNRESET")
 def tcp_to_the_machines_own_address() -> None:
     """TCP to a listener on the machine's own address."""
     tcp(socket.AF_INET, HELD["own4"] or "10.0.0.1", HELD["own4_tcp"] or 80)
@@ -227,13 +239,13 @@ def udp_to_the_machines_loopback() -> None:
     udp(socket.AF_INET, "127.0.0.1", HELD["udp4"])
 
 
-@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY)
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="passed")
 def udp_to_a_resolver() -> None:
-    """A datagram to port 53 of a public address: the DNS tunnel."""
+    """A datagram to port 53 of a public address: the DNS tunnel. Captured, it is the gate's own resolver."""
     udp(socket.AF_INET, "1.2.3.4", 53)
 
 
-@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY)
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="EPERM")
 def udp_to_a_resolver_by_ipv6() -> None:
     """The same over IPv6, port 443: QUIC."""
     udp(socket.AF_INET6, "2600:beef::1", 443)
@@ -299,47 +311,205 @@ def raw_socket_in_a_namespace_of_our_own() -> None:
     socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)
 
 
-@escape("EOPNOTSUPP", holds=(NETNS, OPEN))
+@escape("EOPNOTSUPP", holds=(NETNS, CAPTURED, OPEN))
 def fast_open_by_connect() -> None:
     """TCP_FASTOPEN_CONNECT: connect() that sends data."""
     with socket.socket() as wire:
         wire.setsockopt(socket.IPPROTO_TCP, 30, 1)
 
 
-@escape("EOPNOTSUPP", holds=(NETNS, OPEN))
+@escape("EOPNOTSUPP", holds=(NETNS, CAPTURED, OPEN))
 def fast_open_as_server() -> None:
     """TCP_FASTOPEN."""
     with socket.socket() as wire:
         wire.setsockopt(socket.IPPROTO_TCP, 23, 5)
 
 
-@escape("EOPNOTSUPP", holds=(NETNS, OPEN))
+@escape("EOPNOTSUPP", holds=(NETNS, CAPTURED, OPEN))
 def fast_open_by_sendto() -> None:
     """Sendto with MSG_FASTOPEN connects without connect()."""
     with socket.socket() as wire:
         wire.sendto(b"escaped", 0x20000000, ("127.0.0.1", HELD["tcp4"]))
 
 
-@escape("EOPNOTSUPP", holds=(NETNS, OPEN))
+@escape("EOPNOTSUPP", holds=(NETNS, CAPTURED, OPEN))
 def fast_open_by_sendmsg() -> None:
     """Sendmsg with MSG_FASTOPEN likewise."""
     with socket.socket() as wire:
         wire.sendmsg([b"escaped"], [], 0x20000000, ("127.0.0.1", HELD["tcp4"]))
 
 
-@escape("EOPNOTSUPP", holds=(NETNS, OPEN))
+@escape("EOPNOTSUPP", holds=(NETNS, CAPTURED, OPEN))
 def fast_open_by_sendmmsg() -> None:
     """Sendmmsg with MSG_FASTOPEN likewise."""
     with socket.socket() as wire:
         syscall(number(307, 269), wire.fileno(), 0, 0, 0x20000000)
 
 
-@escape("EPERM", holds=(NETNS,))
+@escape("EPERM", holds=(NETNS, CAPTURED))
 def a_route_of_our_own() -> None:
     """Netlink is there to look, not to change: adding an interface needs a capability."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as wire:
         body = struct.pack("BxHiII", 0, 0, 0, 0, 0) + struct.pack("HH4s", 8, 3, b"esc\0")
         wire.sendto(struct.pack("IHHII", 16 + len(body), 16, 0x605, 1, 0) + body, (0, 0))
+        (code,) = struct.unpack_from("i", wire.recv(4096), 16)
+        if code:
+            raise OSError(-code, "netlink")
+
+
+# --- capture -----------------------------------------------------------------------------------------------------
+
+
+@escape("EPROTONOSUPPORT", holds=(CAPTURED,))
+def rules_of_netfilter() -> None:
+    """Rules are changed by netlink of a kind that no task may open."""
+    socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12).close()
+
+
+@escape("EPROTONOSUPPORT", holds=(CAPTURED,))
+def rules_of_netfilter_with_every_capability() -> None:
+    """Nor root of a namespace inside, who would have the right to his own."""
+    nested(mounts=False)
+    socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12).close()
+
+
+@escape("EPERM", holds=(CAPTURED,))
+def taking_the_default_route_away() -> None:
+    """Routes can be read and not changed."""
+    _route_netlink(25, struct.pack("BBBBBBBBI", 2, 0, 0, 0, 255, 4, 254, 2, 0))  # RTM_DELROUTE
+
+
+@escape("EPERM", holds=(CAPTURED,))
+def taking_the_own_address_away() -> None:
+    """Addresses likewise."""
+    body = struct.pack("BBBBI", 2, 32, 0, 0, 1) + struct.pack("HH4B", 8, 2, 198, 18, 0, 1)
+    _route_netlink(21, body)  # RTM_DELADDR
+
+
+@escape("EPERM", "EACCES", holds=(CAPTURED,))
+def old_tables() -> None:
+    """The interface of iptables, which is older than nftables: raw sockets carry it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
+        wire.setsockopt(0, 64, bytes(96))  # IPT_SO_SET_REPLACE
+
+
+@escape("EPERM", holds=(CAPTURED,))
+def a_transparent_socket() -> None:
+    """IP_TRANSPARENT would let a task take what goes to any address."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as wire:
+        wire.setsockopt(0, 19, 1)
+
+
+@escape("EPERM", holds=(CAPTURED,))
+def a_mark_on_the_packets() -> None:
+    """SO_MARK would choose among routes and rules."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as wire:
+        wire.setsockopt(socket.SOL_SOCKET, 36, 1)
+
+
+@escape("EACCES", holds=(CAPTURED,))
+def standing_in_for_the_resolver() -> None:
+    """Ports below 1024 are not a task's: nothing inside takes the resolver's place."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
+        wire.bind(("198.18.0.2", 53))
+
+
+@escape("EADDRINUSE", holds=(CAPTURED,))
+def standing_in_for_the_gate() -> None:
+    """The address that connections are sent to is taken."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as wire:
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        wire.bind(("198.18.0.2", 3128))
+        wire.listen()
+
+
+@escape("ECONNRESET", holds=(CAPTURED,))
+def a_source_address_of_loopback() -> None:
+    """A connection out that claims to come from loopback is captured like any other."""
+    with socket.create_connection(("1.2.3.4", 80), PATIENCE, source_address=("127.0.0.1", 0)) as wire:
+        wire.sendall(b"escaped\n")
+        wire.recv(1)
+
+
+@escape("timed out", holds=(CAPTURED,))
+def a_foreign_source_address() -> None:
+    """Every address is local here, so one may be bound; nothing comes of it."""
+    with socket.create_connection(("1.2.3.4", 80), PATIENCE, source_address=("1.2.3.4", 0)) as wire:
+        wire.sendall(b"escaped\n")
+        wire.recv(1)
+
+
+@escape("EROFS", holds=(CAPTURED,))
+def writing_resolv_conf() -> None:
+    """The file that names the resolver is read-only, for root as well."""
+    with open(os.path.realpath("/etc/resolv.conf"), "r+", encoding="ascii") as file:
+        file.write("nameserver 8.8.8.8\n")
+
+
+@escape("EROFS", holds=(CAPTURED,), who="root")
+def writing_hosts() -> None:
+    """And the one that gives names addresses."""
+    with open("/etc/hosts", "r+", encoding="ascii") as file:
+        file.write("1.2.3.4 a.test\n")
+
+
+@escape("EBUSY", holds=(CAPTURED,), who="root")
+def putting_another_resolv_conf_in_its_place() -> None:
+    """Nor can it be replaced."""
+    name = os.path.realpath("/etc/resolv.conf")
+    with open(name + ".mine", "w", encoding="ascii"):
+        pass
+    try:
+        os.rename(name + ".mine", name)
+    finally:
+        os.unlink(name + ".mine")
+
+
+@escape("EINVAL", holds=(CAPTURED,))
+def uncovering_resolv_conf() -> None:
+    """A namespace inside cannot take ours off the machine's."""
+    nested()
+    umount(os.path.realpath("/etc/resolv.conf"))
+
+
+@escape("EROFS", "EACCES", holds=(CAPTURED,))
+def settings_of_the_network() -> None:
+    """Settings of the task's own network are read-only: forwarding, timeouts, which ports need a right."""
+    for name in ("ipv4/ip_unprivileged_port_start", "netfilter/nf_conntrack_tcp_timeout_close"):
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/sys/net/{name}", "w", encoding="ascii") as file:
+            file.write("0")
+    wrong("written")
+
+
+@neighbour(holds=(CAPTURED,))
+def a_denied_name_does_not_exist() -> None:
+    """A look-up of a name that no rule lets through is answered at once: there is no such name (B88)."""
+    started = time.monotonic()
+    try:
+        socket.create_connection(("denied.test", 443), PATIENCE).close()
+    except socket.gaierror as error:
+        if error.errno not in (socket.EAI_NONAME, -5):  # EAI_NODATA
+            raise AssertionError(error) from None
+    else:
+        wrong("it has an address")
+    if time.monotonic() - started > 1:
+        wrong("too slow")
+
+
+@neighbour(holds=(CAPTURED,))
+def its_own_address_and_names() -> None:
+    """A server on every address is reached by the task's own address and by its host name (B80)."""
+    with socket.create_server(("0.0.0.0", 0)) as server:
+        port = server.getsockname()[1]
+        for host in ("198.18.0.1", "localhost", socket.gethostname()):
+            with socket.create_connection((host, port), PATIENCE), server.accept()[0] as wire:
+                wire.sendall(b"x")
+
+
+def _route_netlink(kind: int, body: bytes) -> None:
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as wire:
+        wire.sendto(struct.pack("IHHII", 16 + len(body), kind, 5, 1, 0) + body, (0, 0))
         (code,) = struct.unpack_from("i", wire.recv(4096), 16)
         if code:
             raise OSError(-code, "netlink")
@@ -854,20 +1024,20 @@ def leaving_the_mounts_behind() -> None:
 # --- what a task needs -------------------------------------------------------------------------------------------
 
 
-@neighbour(holds=(NETNS, OPEN))
+@neighbour(holds=(NETNS, CAPTURED, OPEN))
 def servers_on_loopback() -> None:
     """A server of the task's own, TCP and UDP, IPv4."""
     _serve(socket.AF_INET, "127.0.0.1")
 
 
-@neighbour(holds=(NETNS, OPEN))
+@neighbour(holds=(NETNS, CAPTURED, OPEN))
 def servers_on_loopback_by_ipv6() -> None:
     """The same over IPv6, where the machine has it."""
     if os.path.exists("/proc/net/if_inet6"):
         _serve(socket.AF_INET6, "::1")
 
 
-@neighbour(holds=(NETNS,))
+@neighbour(holds=(NETNS, CAPTURED))
 def servers_on_every_address() -> None:
     """A server on 0.0.0.0 is reached by loopback and by another loopback address (B80)."""
     with socket.create_server(("0.0.0.0", 0)) as server:
@@ -892,11 +1062,11 @@ def _serve(family: int, address: str) -> None:
             wrong("no datagram came through")
 
 
-@neighbour(holds=(NETNS,))
+@neighbour(holds=(NETNS, CAPTURED))
 def the_gate() -> None:
     """The gate is where the proxy settings say."""
     with socket.create_connection(("127.0.0.1", HELD["port"]), PATIENCE) as wire:
-        wire.sendall(b"CONNECT denied.test:443 HTTP/1.1\r\n\r\n")
+        wire.sendall(b"CONNECT denied.test:443 HTTP/1.1\r\nHost: denied.test:443\r\n\r\n")
         if not wire.recv(99).startswith(b"HTTP/1.1 403"):
             wrong("no gate")
 
@@ -921,7 +1091,7 @@ def unix_sockets_of_our_own() -> None:
         one.close()
 
 
-@neighbour(holds=(NETNS, OPEN))
+@neighbour(holds=(NETNS, CAPTURED, OPEN))
 def interfaces() -> None:
     """Programs may look at interfaces and routes."""
     if "lo" not in [name for _number, name in socket.if_nameindex()]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tidegate.gate.reactor import Reactor
 from tidegate.gate.turned_away import TurnedAway, attempts
+from tidegate.model.reason import Reason
 
 
 def attribute(kind: int, value: bytes) -> bytes:
@@ -90,7 +91,9 @@ def test_what_arrives_is_recorded_and_closing_lets_go() -> None:
     here.send(message(ipv6(17, 2)))
     reader.ready(0, 0)
     assert told == [("udp", FOUR, 1), ("udp", SIX, 2)]
-    reader.close()
+    here.send(message(ipv4(17, 3)))
+    reader.cut(Reason.STOPPING)
+    assert told[2:] == [("udp", FOUR, 3)]
     reader.close()
     reader.ready(0, 0)
     with pytest.raises(OSError, match=r"."):
