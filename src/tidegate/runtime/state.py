@@ -63,6 +63,15 @@ def cache_folder(environ: Mapping[str, str]) -> str:
     return _xdg(environ, "XDG_CACHE_HOME", ".cache")
 
 
+def default_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return where these three are when no XDG variable moves them: what a task puts there, the next run may read."""
+    try:
+        home = home_folder(environ)
+    except StartError:
+        return ()
+    return tuple(os.path.join(home, part, "tidegate") for part in (".local/state", ".config", ".cache"))
+
+
 def _xdg(environ: Mapping[str, str], variable: str, default: str) -> str:
     # The XDG base directory specification: a relative path is invalid and ignored.
     base = environ.get(variable, "")

@@ -471,3 +471,25 @@ def test_a_protected_file_is_no_standard_stream(
         )
     assert done.returncode == status, done.stderr
     assert ("use a pipe" in done.stderr) == bool(status)
+
+
+def test_the_usual_folders_are_hidden_where_variables_name_others(tmp_path: Path) -> None:
+    """HLD-15: a policy that a task of such a run leaves in ~/.config would be read by the next run without them."""
+    work = tmp_path / "work"
+    work.mkdir()
+    done = subprocess.run(
+        [LAUNCHER, "run", "--", "sh", "-c", "mkdir -p ~/.config/tidegate; echo 'x' > ~/.config/tidegate/policy.yaml"],
+        cwd=work,
+        env={
+            **os.environ,
+            "HOME": str(tmp_path),
+            "XDG_CONFIG_HOME": f"{tmp_path}/c",
+            "XDG_STATE_HOME": f"{tmp_path}/s",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode != 0, done.stderr
+    assert not (tmp_path / ".config/tidegate/policy.yaml").exists()
