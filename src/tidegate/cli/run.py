@@ -29,6 +29,7 @@ from tidegate.runtime.state import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidegate.holds.stdio import StdioPlan
+    from tidegate.runtime.agent import Agent
     from tidegate.runtime.gate_link import GateLink
     from tidegate.runtime.signals import SignalInbox
     from tidegate.runtime.task import Ended, Order
@@ -115,10 +116,17 @@ def _behind_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox) -> E
 
 def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: GateLink) -> Ended:
     from tidegate.holds.hold import find_hold
+    from tidegate.runtime.agent import require_way_out
     from tidegate.runtime.policy_sources import option_layer, policy_in_force
     from tidegate.runtime.task import run_behind_gate
 
     order = _order(options, new_log=True)
+    agent = _agent(options, order)
+    if agent is not None:
+        require_way_out(agent, order.capture)
+        if agent.program and not agent.doubt and "/" not in order.command[0]:
+            # What was looked at is what runs: a search along PATH inside could find something else.
+            order = order.replace(command=(agent.program, *order.command[1:]))
     policy = policy_in_force(
         folder=order.folder,
         config=config_folder(os.environ),
@@ -126,9 +134,11 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
         policy_file=options.policy,
         trust_folder=options.trust_folder,
         no_folder_policy=options.no_folder_policy,
+        agent=agent,
     )
-    for note in policy.notes:
-        say(f"note: {note}")
+    for note in (*policy.notes, agent.note(policy) if agent is not None else ""):
+        if note:
+            say(f"note: {note}")
     if any(policy.index.phase(phase).denies for phase in Phase):
         from tidegate.policy.explain import shadowed
 
@@ -137,7 +147,22 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
     return run_behind_gate(order, policy, find_hold("netns"), link, stdio, inbox, time.time)  # noqa: TID251  the clock comes in here
 
 
+def _agent(options: RunOptions, order: Order) -> Agent | None:
+    """The agent that the command is, by a person's word or by its name and place."""
+    from tidegate.runtime.agent import named_agent, recognised_agent
+
+    if options.harness:
+        return named_agent(options.harness, order.command[0], order.phase)
+    return recognised_agent(order.command[0], order.phase, order.environ, order.folder, _written(options, order.folder))
+
+
+def _written(options: RunOptions, folder: str) -> tuple[str, ...]:
+    """The real paths that the task may write by design: its workspace and what is shared."""
+    return (folder, *(share.path for share in options.shares if not share.readonly))
+
+
 def _order(options: RunOptions, *, new_log: bool) -> Order:
+    from tidegate.runtime.agent import agent_files, harness_file
     from tidegate.runtime.installation import installation_paths
     from tidegate.runtime.policy_sources import FOLDER_FILE, USER_FILE
     from tidegate.runtime.task import Order
@@ -150,9 +175,9 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
     state = state_folder(environ)
     task = new_task_id(time.gmtime()[:6], os.urandom(4))
     log = os.path.abspath(options.log) if options.log else ""
-    readonly = list(installation_paths())
+    readonly = [*installation_paths(), *agent_files(environ, folder, _written(options, folder))]
     # What this run was told must not be what the next run is told by the task: neither the file nor a link to it.
-    told = (options.policy, FOLDER_FILE, os.path.join(config_folder(environ), USER_FILE))
+    told = (options.policy, harness_file(options.harness), FOLDER_FILE, os.path.join(config_folder(environ), USER_FILE))
     readonly += [os.path.abspath(path) for path in told if path and _is_file_in_sight(path)]
     if log:
         from tidegate.journal.tasklog import open_log
