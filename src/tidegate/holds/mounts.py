@@ -6,7 +6,9 @@ tree stays in the hands of a descriptor. Man pages: open_tree(2), move_mount(2),
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 
 from tidegate.holds import linux
 
@@ -25,6 +27,27 @@ def clone(path: str, *, recursive: bool = True) -> int:
     if recursive:
         flags |= linux.AT_RECURSIVE
     return linux.call("open_tree", linux.AT_FDCWD, linux.path(path), flags)
+
+
+def clone_real(path: str) -> int:
+    """As `clone`, of a path without symlinks: another task could have put one there since it was looked at.
+
+    Raises:
+        OSError: ELOOP or ENOTDIR where one was.
+    """
+    at = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    try:
+        for name in path.split("/"):
+            if name:
+                below = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+                os.close(at)
+                at = below
+        if stat.S_ISLNK(os.fstat(at).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        flags = linux.OPEN_TREE_CLONE | linux.OPEN_TREE_CLOEXEC | linux.AT_RECURSIVE | linux.AT_EMPTY_PATH
+        return linux.call("open_tree", at, b"\0", flags)
+    finally:
+        os.close(at)
 
 
 def attach(tree: int, path: str) -> None:

@@ -47,7 +47,7 @@ def build(plan: Plan) -> None:
     kernel_files.close_sys(masks)
     kernel_files.close_elsewhere(plan.mounts, masks)
     protect(plan, masks)
-    trees = [(one.path, mounts.clone(one.path)) for one in plan.bound]
+    trees = [(one.path, mounts.clone_real(one.path)) for one in plan.bound]
     for one, (_path, tree) in zip(plan.bound, trees, strict=True):
         if one.readonly:
             mounts.set_attributes(tree, mounts.READ_ONLY, recursive=True)

@@ -71,3 +71,17 @@ def test_descriptors_are_closed(tmp_path: Path) -> None:
     print(len(os.listdir('/proc/self/fd')) - before)
     """
     assert apart(code, str(tmp_path)) == "0\n"
+
+
+def test_a_symlink_that_came_between_is_not_cloned(tmp_path: Path) -> None:
+    """HLD-14: another task could swap a folder on the way for a link into /run between the look and the bind."""
+    code = """
+    base = sys.argv[1]
+    os.makedirs(base + '/real/deep')
+    os.symlink('real', base + '/link')
+    inside()
+    os.close(mounts.clone_real(base + '/real/deep'))
+    print(attempt(mounts.clone_real, base + '/link'), attempt(mounts.clone_real, base + '/link/deep'))
+    print(attempt(mounts.clone_real, base + '/missing'), attempt(mounts.clone_real, '/'))
+    """
+    assert apart(code, str(tmp_path)) == "ELOOP ENOTDIR\nENOENT done\n"
