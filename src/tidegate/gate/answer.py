@@ -12,7 +12,7 @@ Sources: RFC 9110 section 15.2, RFC 9112 sections 6 and 9.
 
 from __future__ import annotations
 
-from tidegate.gate.reactor import ENDED, IN
+from tidegate.gate.reactor import IN
 from tidegate.model.reason import Reason
 from tidegate.wire.body import make_body
 from tidegate.wire.errors import WireError
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from tidegate.wire.http1 import ResponseHead
 
 SIZE = 1 << 16
+SMALL = 1 << 12
 ROUNDS = 16  # reads in one turn before others get theirs
+TURN = 0.002  # seconds, likewise: chunks of a byte or two cost much more than their bytes
 _BUFFER = bytearray(SIZE)
 _VIEW = memoryview(_BUFFER)
 _PROXY_AUTHENTICATION_REQUIRED = 407
@@ -44,12 +46,15 @@ class Answering:
         "_close",
         "_ended",
         "_exchange",
+        "_interim",
         "_keep_origin",
         "_proxied",
         "_request",
+        "_room",
         "_seen",
         "_version",
         "begun",
+        "open_ended",
     )
 
     def __init__(self, exchange: Exchange, request: Request, *, proxied: bool) -> None:
@@ -63,7 +68,10 @@ class Answering:
         self._keep_origin = False
         self._close = False
         self._ended = False  # all is passed on but what the client has not taken yet
+        self._interim = 0  # bytes of interim heads
+        self._room = SIZE  # what one read takes
         self.begun = False
+        self.open_ended = False  # the client knows by the end of its connection that the body is whole
 
     def read(self, origin: Origin, *, through: bool = True) -> None:
         """Read what the origin sends until there is nothing, or the client does not take it.
@@ -71,10 +79,12 @@ class Answering:
         Not `through` where an event has just told of new bytes: then a short read has emptied the socket.
         """
         exchange = self._exchange
-        receive = origin.sock.recv_into
+        receive, clock = origin.sock.recv_into, exchange.gate.clock
+        late = clock() + TURN
         for _ in range(ROUNDS):
             try:
-                count = receive(_BUFFER)
+                room = self._room
+                count = receive(_BUFFER, room)
             except BlockingIOError:
                 return
             except OSError:
@@ -94,9 +104,14 @@ class Answering:
                 return
             if exchange.answer is not self or exchange.origin is not origin or exchange.client.blocked:
                 return
-            if count < SIZE and not through and not origin.ending:
+            if count < room and not through and not origin.ending:
                 return
-        exchange.gate.reactor.again(exchange, origin.fd, IN | ENDED)
+            if clock() > late:
+                self._room = SMALL
+                break
+        else:
+            self._room = min(2 * self._room, SIZE)
+        exchange.gate.reactor.again(exchange, origin.fd, IN)
 
     def resume(self) -> None:
         """The client takes bytes again."""
@@ -140,6 +155,9 @@ class Answering:
             if head.status == 101:
                 self._switch(head, buffer)
                 return
+            self._interim += end
+            if self._interim > limits.header_bytes:
+                raise WireError(Reason.UPSTREAM_RESPONSE, "its interim answers do not end")
             if self._version == (1, 1):
                 self._send(response_head_bytes(head, close=False))
         self._buffer = b""
@@ -170,6 +188,7 @@ class Answering:
         if exchange.entry is not None:
             exchange.entry.status = head.status
         self.begun = True
+        self.open_ended = until_close or decode
         if framing.empty:
             self._send(out)
             self._end(behind=bool(rest))

@@ -12,7 +12,7 @@ Rules of the file:
 
 from __future__ import annotations
 
-from _socket import MSG_MORE, MSG_PEEK, socket
+from _socket import MSG_MORE, MSG_PEEK, SO_ERROR, SOL_SOCKET, socket
 
 from tidegate.gate.dial import begin, reason_of
 from tidegate.gate.judge import Judge
@@ -159,7 +159,8 @@ class Client:
 
         destination = read_socks(self)
         if destination is None:
-            self._wait()
+            if self.stage is Stage.HEAD:
+                self._wait()
             return
         rest, self.buffer = self.buffer, b""
         self.connect(self.task.plan(destination), rest, _SOCKS_METHOD)
@@ -280,7 +281,7 @@ class Client:
     def malformed(self, error: WireError) -> None:
         """What arrived is no request: say why, and close."""
         entry = Entry(self.gate, self.task, None, _SOCKS_METHOD if self.socks else "")
-        entry.host = error.raw
+        entry.malformed(error)
         if self.socks or error.reply:
             reply = error.reply
         else:
@@ -323,13 +324,14 @@ class Client:
         except OSError:
             self.gone()
             return
-        if not data and self.way is not None and self.way.stage is Stage.ASKING:
-            self.gone()
+        way = self.way
+        if not data and ((way is not None and way.stage is Stage.ASKING) or self.sock.getsockopt(SOL_SOCKET, SO_ERROR)):
+            self.gone()  # a reset behind the end shows only as the socket's error
 
     def gone(self) -> None:
         """The client went away before it had an answer."""
         entry = self.entry
-        if entry is None and self.buffer:
+        if entry is None and (self.buffer or self.socks):
             entry = Entry(self.gate, self.task, None, _SOCKS_METHOD if self.socks else "")
         if entry is not None:
             entry.write(How.REFUSED, Reason.CLIENT_GONE)

@@ -212,6 +212,8 @@ class Dial:
 
     def lost(self, attempt: _Attempt, reason: Reason) -> None:
         """One attempt failed; the next one need not wait."""
+        if attempt not in self._attempts:
+            return  # it broke after it had won, or after the race was over
         self._attempts.remove(attempt)
         attempt.detach().close()
         self._reasons.append(reason)

@@ -10,8 +10,11 @@ Rules of the file:
 
 from __future__ import annotations
 
-from tidegate.gate.linger import render
+from _socket import SO_LINGER, SOL_SOCKET
+
+from tidegate.gate.linger import RESET, render
 from tidegate.gate.outlet import Outlet
+from tidegate.gate.reactor import remaining
 from tidegate.gate.record import Entry
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How, Verdict
@@ -116,7 +119,7 @@ class Ends:
         request = self.request
         method = request.method if request is not None else method
         entry = self.entry or Entry(self.gate, self.task, None, method)
-        entry.host = error.raw
+        entry.malformed(error)
         entry.status = error.reason.status
         entry.write(How.REFUSED, error.reason)
         self.say_last(refuse_error(error, body=method != "HEAD"))
@@ -156,6 +159,8 @@ class Ends:
         if entry is not None:
             begun = self.answer is not None and self.answer.begun
             entry.write(How.FORWARDED if begun else How.REFUSED, reason)
+        if not self.closed and self.answer is not None and self.answer.open_ended:
+            self.sock.setsockopt(SOL_SOCKET, SO_LINGER, RESET)  # an orderly end would say that the body is whole
         self.close()
 
     def close(self) -> None:
@@ -210,4 +215,4 @@ class Ends:
         if left <= 0:
             self.abort(Reason.IDLE_TIMEOUT)
         else:
-            self.arm(left, self.idle)
+            self.arm(remaining(left, seconds), self.idle)

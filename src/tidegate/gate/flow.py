@@ -136,7 +136,7 @@ class Flow:
             return
         if self.eof:
             self._pass_end()
-        else:
+        elif self.tunnel.judged(self):
             self.pull(ENDED)
 
     def _splice(self) -> None:

@@ -18,7 +18,7 @@ Sources: RFC 9110, RFC 9112, RFC 6455.
 
 from __future__ import annotations
 
-from _socket import MSG_PEEK, socket
+from _socket import MSG_PEEK, SO_ERROR, SOL_SOCKET, socket
 
 from tidegate.gate.answer import Answering
 from tidegate.gate.connection import READ, Client
@@ -26,7 +26,7 @@ from tidegate.gate.ends import Ends
 from tidegate.gate.origin import Origin, origin_takes, send_up, upload
 from tidegate.gate.outlet import Outlet
 from tidegate.gate.paths import path_allowed
-from tidegate.gate.reactor import ENDED, IN, OUT
+from tidegate.gate.reactor import ENDED, IN, OUT, remaining
 from tidegate.gate.record import Entry
 from tidegate.gate.request import Request
 from tidegate.gate.states import Stage
@@ -106,8 +106,13 @@ class Exchange(Ends):
         except OSError:
             self.abort(Reason.CLIENT_GONE)
             return
-        if not data and self.way is not None and self.way.stage is Stage.ASKING:
+        if not data and self._left_us():
             self.abort(Reason.CLIENT_GONE)
+
+    def _left_us(self) -> bool:
+        # The end of a client's bytes alone is none: it may still read. A reset behind the end shows only here.
+        way = self.way
+        return (way is not None and way.stage is Stage.ASKING) or bool(self.sock.getsockopt(SOL_SOCKET, SO_ERROR))
 
     def _client_takes(self) -> None:
         try:
@@ -197,7 +202,8 @@ class Exchange(Ends):
         if self.request is None and left <= 0:
             self.close()
         else:
-            self.between = self.gate.reactor.after(left if left > 0 else BETWEEN, self._silent, self)
+            left = remaining(left, BETWEEN) if left > 0 else BETWEEN
+            self.between = self.gate.reactor.after(left, self._silent, self)
 
     def _too_slow(self) -> None:
         self.deadline = None
@@ -237,7 +243,7 @@ class Exchange(Ends):
             return
         self.body = None if request.framing.empty else make_body(request.framing)
         origin = self.origin
-        if origin is not None and origin.fits(request, decision, around, gate.reactor.now):
+        if origin is not None and origin.fits(request, plan, decision, around, gate.reactor.now):
             origin.fresh = False
             self._send_request(origin, request, decision)
         else:
@@ -259,6 +265,7 @@ class Exchange(Ends):
             request.destination,
             address,
             gate.surroundings(),
+            way.plan if way is not None else None,
             proxy if proxy is not None and proxy.plain else None,
         )
         gate.reactor.watch(origin.fd, self)
@@ -290,10 +297,13 @@ class Exchange(Ends):
         origin, request = self.origin, self.request
         if origin is None or origin.fresh or request is None or not request.repeatable or self.entry is None:
             return False
+        plan = self.task.plan(request.destination)
+        if plan is not origin.plan:
+            return False  # another policy or phase: what allowed the request is no longer in force
         self.drop_origin()
         self.answer = None
         self.entry.address = ""
-        way = self.way = Way(self.gate, self.task, self.task.plan(request.destination), self, tunnel=False)
+        way = self.way = Way(self.gate, self.task, plan, self, tunnel=False)
         way.start()
         return True
 
@@ -305,8 +315,12 @@ class Exchange(Ends):
             entry.write(How.FORWARDED, decision.reason if decision is not None else Reason.ALLOWED)
         self.entry = None
         origin = self.origin
-        if not keep_origin or self.body is not None or (origin is not None and origin.ending):
-            self.drop_origin()
+        if (
+            not keep_origin
+            or self.body is not None
+            or (origin is not None and (origin.ending or origin.outlet.blocked))
+        ):
+            self.drop_origin()  # an origin that answers and does not read would let what waits for it grow
         elif origin is not None:
             origin.used_at = self.gate.reactor.now
         if close or self.body is not None:
@@ -321,6 +335,9 @@ class Exchange(Ends):
         origin, entry = self.origin, self.entry
         assert origin is not None, "a 101 comes from somewhere"
         assert entry is not None, "a 101 comes from somewhere"
+        if origin.outlet.blocked or self.client.blocked:
+            self.abort(Reason.UPSTREAM_RESPONSE)  # what waits would be lost, or arrive behind what comes later
+            return
         self.stop_clocks()
         self.closed = True
         self.origin = None

@@ -79,6 +79,7 @@ class Gate:
     ) -> None:
         self.faults = 0
         self.connections = 0
+        self.listeners: set[Listener] = set()  # those that pause are not in the reactor's table
         self.wall = wall
         self.clock = clock
         self.asker = asker
@@ -215,13 +216,23 @@ class Gate:
             if isinstance(handler, Tunnel) and not handler.kept_alive:
                 handler.kept_alive = True
                 keep_alive(handler.upstream)
+            origin = getattr(handler, "origin", None)  # of an exchange of plain HTTP
+            if origin is not None and not origin.kept_alive:
+                origin.kept_alive = True
+                keep_alive(origin.sock)
 
     def _cut(self, listener: Listener | None) -> None:
+        if listener is None:
+            for one in list(self.listeners):
+                one.close()
         for handler in set(self.reactor.table.values()):
             if listener is None or getattr(handler, "listener", None) is listener:
                 cut = getattr(handler, "cut", None)
                 if cut is not None:
-                    cut(Reason.STOPPING)
+                    try:
+                        cut(Reason.STOPPING)
+                    except Exception as error:  # noqa: BLE001 - the others are to be closed and recorded all the same
+                        self.fault(error)
 
 
 __all__ = ["Gate", "GateTask", "Listener"]

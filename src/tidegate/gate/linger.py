@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tidegate.model.reason import Reason
 
 READ = 1 << 16
+RESET = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # struct linger {1, 0}: close(2) sends RST
 LINGER_SECONDS = 2.0  # for the client to read its answer
 LINGER_BYTES = 1 << 25  # of what it still sends meanwhile: an upload that was refused half-way
 

@@ -23,7 +23,23 @@ from _socket import (
     TCP_KEEPINTVL,
     TCP_NODELAY,
 )  # fmt: skip
-from errno import EMFILE, ENFILE, ENOBUFS, ENOMEM
+from errno import (
+    ECONNABORTED,
+    EHOSTDOWN,
+    EHOSTUNREACH,
+    EINTR,
+    EMFILE,
+    ENETDOWN,
+    ENETUNREACH,
+    ENFILE,
+    ENOBUFS,
+    ENOMEM,
+    ENONET,
+    ENOPROTOOPT,
+    EOPNOTSUPP,
+    EPERM,
+    EPROTO,
+)  # fmt: skip
 
 from tidegate.gate.connection import Client
 from tidegate.gate.reactor import LEVEL
@@ -40,6 +56,10 @@ BATCH = 64  # accepts in one turn
 PAUSE = 0.1  # seconds without accepting, where descriptors ran out
 KEEPALIVE = ((TCP_KEEPIDLE, 60), (TCP_KEEPINTVL, 30), (TCP_KEEPCNT, 4))  # a dead peer is found within 3 minutes
 _EXHAUSTED = (EMFILE, ENFILE, ENOBUFS, ENOMEM)
+# A client that was gone before it was accepted, and network errors that accept(2) passes on.
+_GAVE_UP = (
+    ECONNABORTED, EINTR, EPROTO, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, ENONET, EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH, EPERM,
+)  # fmt: skip
 
 
 def keep_alive(sock: _socket.socket) -> None:
@@ -85,6 +105,7 @@ class Listener:
         self._family = sock.family
         self._paused = False
         gate.reactor.watch(fd, self, LEVEL)
+        gate.listeners.add(self)
 
     def ready(self, _fd: int, _mask: int) -> None:
         """Clients are waiting."""
@@ -97,11 +118,13 @@ class Listener:
                 return
             except OSError as error:
                 if error.errno in _EXHAUSTED:
-                    self._pause()
+                    self._pause(Reason.OUT_OF_RESOURCES)
                     return
-                if self._sock is None:
-                    return
-                continue  # that client gave up before it was accepted
+                if error.errno in _GAVE_UP:
+                    continue
+                if self._sock is not None:
+                    self._pause(Reason.INTERNAL)  # whatever it is, it will be the same at once: never spin on it
+                return
             sock = _socket.socket(family, SOCK_STREAM, 0, fd)
             sock.setblocking(False)
             if task.connections >= limit:
@@ -127,10 +150,10 @@ class Listener:
     def _record(self, reason: Reason) -> None:
         Entry(self.gate, self.task, None, "").write(How.REFUSED, reason)
 
-    def _pause(self) -> None:
+    def _pause(self, reason: Reason) -> None:
         if not self._paused and self._sock is not None:
             self._paused = True
-            self._record(Reason.OUT_OF_RESOURCES)
+            self._record(reason)
             self.gate.reactor.forget(self.fd)
             self.gate.reactor.after(PAUSE, self._resume, self)
 
@@ -145,7 +168,7 @@ class Listener:
 
     def broken(self, _error: Exception) -> None:
         """A bug while accepting: rest for a moment instead of meeting it at full speed."""
-        self._pause()
+        self._pause(Reason.OUT_OF_RESOURCES)
 
     def close(self) -> None:
         """Close the socket; clients in its queue are reset by the kernel."""
@@ -154,3 +177,4 @@ class Listener:
                 self.gate.reactor.forget(self.fd)
             self._sock.close()
             self._sock = None
+            self.gate.listeners.discard(self)

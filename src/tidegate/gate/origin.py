@@ -2,14 +2,16 @@
 
 Rules of the file:
 
-* A connection is used again only for the same destination, under the same surroundings (B22), and where repeating the
-  request would not be harmless only if it was in use a moment ago: an idle origin may be closing it right now.
+* A connection is used again only for the same destination, under the same policy, phase and surroundings (B22), and
+  where repeating the request would not be harmless only if it was in use a moment ago: an idle origin may be closing
+  it right now.
 * An upload is validated as it comes and stops while the origin does not take it. An origin that takes no more may
   have answered already: its answer is still read (B47).
 """
 
 from __future__ import annotations
 
+from tidegate.gate.reactor import IN
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import Verdict
 from tidegate.wire.errors import WireError
@@ -20,20 +22,32 @@ if TYPE_CHECKING:
     from tidegate.gate.forward import Exchange
     from tidegate.gate.outlet import Outlet
     from tidegate.gate.request import Request
+    from tidegate.gate.task import Plan
     from tidegate.gate.upstream import Proxy
     from tidegate.model.decision import Decision
     from tidegate.model.destination import Destination
 
+ROUNDS = 16  # reads in one turn before others get theirs
+TURN = 0.002  # seconds, likewise: chunks of a byte or two cost much more than their bytes
 FRESH = 1.0  # seconds for which an idle origin is taken to be there still, for requests that cannot be repeated
 
 
 class Origin:
     """One connection to an origin (or to the upstream proxy on its behalf)."""
 
-    __slots__ = ("address", "around", "destination", "ending", "fd", "fresh", "outlet", "proxy", "sock", "used_at")
+    __slots__ = (
+        "address", "around", "destination", "ending", "fd", "fresh", "kept_alive", "outlet", "plan", "proxy", "sock",
+        "used_at",
+    )  # fmt: skip
 
     def __init__(
-        self, outlet: Outlet, destination: Destination, address: str, around: Surroundings, proxy: Proxy | None
+        self,
+        outlet: Outlet,
+        destination: Destination,
+        address: str,
+        around: Surroundings,
+        plan: Plan | None,
+        proxy: Proxy | None,
     ) -> None:
         self.outlet = outlet
         self.sock = outlet.sock
@@ -41,15 +55,21 @@ class Origin:
         self.destination = destination
         self.address = address
         self.around = around
+        self.plan = plan
         self.proxy = proxy
+        self.kept_alive = False
         self.fresh = True
         self.ending = False  # its end was announced
         self.used_at = 0.0
 
-    def fits(self, request: Request, decision: Decision, around: Surroundings, now: float) -> bool:
-        """Whether this connection may serve one more request."""
+    def fits(self, request: Request, plan: Plan, decision: Decision, around: Surroundings, now: float) -> bool:
+        """Whether this connection may serve one more request.
+
+        Another policy or phase makes other plans: its address was not admitted under that one.
+        """
         return (
             decision.verdict is Verdict.ALLOW
+            and self.plan is plan
             and self.destination == request.destination
             and self.around is around
             and (request.repeatable or now - self.used_at <= FRESH)
@@ -72,7 +92,9 @@ def send_up(exchange: Exchange, origin: Origin, data: bytes | memoryview) -> boo
 
 def upload(exchange: Exchange) -> None:
     """Pass on what the client sends of its body, as far as the origin takes it."""
-    while True:
+    clock = exchange.gate.clock
+    late = clock() + TURN
+    for _ in range(ROUNDS):
         body, origin = exchange.body, exchange.origin
         if body is None or origin is None or exchange.closed or origin.outlet.blocked:
             return
@@ -96,6 +118,10 @@ def upload(exchange: Exchange) -> None:
             exchange.body = None
         if spans and not send_up(exchange, origin, spans[0] if len(spans) == 1 else b"".join(spans)):
             return
+        if clock() > late:
+            break
+    if not exchange.closed:
+        exchange.gate.reactor.again(exchange, exchange.fd, IN)
 
 
 def origin_takes(exchange: Exchange, origin: Origin) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import select
 from collections import OrderedDict, deque
+from errno import EBADF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ if TYPE_CHECKING:
         def broken(self, error: Exception) -> None:
             """The handler raised: close it, and nothing else."""
 
+    class Owner(Protocol):
+        """On whose behalf something is called."""
+
+        def broken(self, error: Exception) -> None:
+            """It raised: close what is owned, and nothing else."""
+
 
 IN = select.EPOLLIN
 OUT = select.EPOLLOUT
@@ -47,6 +54,11 @@ ENDED = RDHUP | HUP | ERR
 BATCH = 256  # events a turn: enough to amortise the system call, few enough to keep timers honest
 GRAIN = 0.004  # seconds: timers that end close to each other share a turn
 _FOREVER = float("inf")
+
+
+def remaining(left: float, whole: float) -> float:
+    """Round what is left of a clock up to a sixteenth of it: timers of few lengths stand in few queues."""
+    return whole * min(1 + int(16 * left / whole), 16) / 16
 
 
 class Timer:
@@ -104,8 +116,8 @@ class Reactor:
 
     def watch(self, fd: int, handler: Handler, mask: int = READ) -> None:
         """Tell `handler` what happens on `fd`. What is already there counts as happening now."""
-        self.table[fd] = handler
         self._epoll.register(fd, mask)
+        self.table[fd] = handler
 
     def rewatch(self, fd: int, mask: int) -> None:
         """Change what is watched; also re-arms the edge: what is already there is told again."""
@@ -132,6 +144,10 @@ class Reactor:
         queue[timer] = None
         self._due = min(self._due, due)
         return timer
+
+    def call(self, callback: Callable[[], None], owner: Owner) -> None:
+        """Call on behalf of `owner`: when that raises, the owner is broken, and nobody else."""
+        self._call(callback, owner)
 
     @property
     def timers(self) -> int:
@@ -163,7 +179,13 @@ class Reactor:
         self.wake()
 
     def wake(self) -> None:
-        """End the wait of the current turn."""
+        """End the wait of the current turn.
+
+        Raises:
+            OSError: when the reactor is closed.
+        """
+        if self._wake < 0:
+            raise OSError(EBADF, "the loop is closed")
         os.eventfd_write(self._wake, 1)
 
     def stop(self) -> None:
@@ -173,13 +195,13 @@ class Reactor:
 
     # The loop.
 
-    def _call(self, callback: Callable[[], None], owner: Handler | None) -> None:
+    def _call(self, callback: Callable[[], None], owner: Owner | None) -> None:
         try:
             callback()
         except Exception as error:  # noqa: BLE001 - one broken owner must not end the gate of all tasks
             self._broke(owner, error)
 
-    def _broke(self, owner: Handler | None, error: Exception) -> None:
+    def _broke(self, owner: Owner | None, error: Exception) -> None:
         if self._fault is not None:
             self._fault(error)
         if owner is not None:
@@ -235,7 +257,8 @@ class Reactor:
     def close(self) -> None:
         """Give the reactor's own descriptors back."""
         self._epoll.close()
-        os.close(self._wake)
+        wake, self._wake = self._wake, -1  # a thread that posts late must not write into what gets this number next
+        os.close(wake)
         self.table.clear()
         self._queues.clear()
         self._posted.clear()

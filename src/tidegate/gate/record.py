@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tidegate.gate.gate import Gate
     from tidegate.gate.task import GateTask
     from tidegate.model.decision import Decision
+    from tidegate.wire.errors import WireError
 
 NOT_JUDGED = "malformed"  # the name and source of what never became a decision
 SOURCE = "gate"
@@ -43,6 +44,12 @@ class Entry:
         self.down = 0
         self.detail = ""
         self.count = 1
+
+    def malformed(self, error: WireError) -> None:
+        """Name what a malformed request wanted, as far as it was clear."""
+        destination = error.destination
+        self.host = error.raw if destination is None else destination.host.text
+        self.port = 0 if destination is None else destination.port
 
     def write(self, how: How, reason: Reason) -> None:
         """Hand the event to the recorder; the second call and later ones do nothing."""

@@ -118,6 +118,8 @@ class Resolver:
         lookup = self._names.get(name)
         if lookup is None:
             if len(self._queue) >= QUEUE:
+                self._prune()
+            if len(self._queue) >= QUEUE:
                 return self._reactor.after(0.0, lambda: done(Answer((), Reason.OUT_OF_RESOURCES))).cancel
             lookup = self._names[name] = _Lookup(name, who)
             self._queue.append(lookup)
@@ -164,6 +166,13 @@ class Resolver:
             self._busy += 1
             self._work.put(lookup)
         self._queue.extendleft(reversed(held))
+
+    def _prune(self) -> None:
+        # Clients that left must not keep names of others out.
+        for lookup in self._queue:
+            if not lookup.waiters:
+                self._forget(lookup)
+        self._queue = deque(lookup for lookup in self._queue if lookup.waiters)
 
     def _add_thread(self) -> bool:
         os.environ.setdefault("RES_OPTIONS", RES_OPTIONS)

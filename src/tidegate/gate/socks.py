@@ -19,6 +19,8 @@ GREETING, REQUEST = 1, 2
 def read_socks(client: Client) -> Destination | None:
     """Return where the client wants to go, or None while bytes are missing; what was read leaves its buffer.
 
+    A client that is gone by now is closed, and None is returned too.
+
     Raises:
         WireError: with the reply to send before closing.
     """
@@ -28,7 +30,11 @@ def read_socks(client: Client) -> Destination | None:
         if not used:
             return None
         client.buffer = client.buffer[used:]
-        client.sock.send(NO_AUTH)  # two bytes on a fresh connection always fit
+        try:
+            client.sock.send(NO_AUTH)  # two bytes on a fresh connection always fit
+        except OSError:
+            client.gone()
+            return None
         client.socks = REQUEST
     request = read_request(client.buffer)
     if request is None:

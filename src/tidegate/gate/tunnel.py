@@ -17,7 +17,8 @@ from __future__ import annotations
 from _socket import MSG_MORE, SHUT_WR, SO_ERROR, SO_LINGER, SOL_SOCKET
 
 from tidegate.gate.flow import Flow
-from tidegate.gate.reactor import ENDED, ERR, IN, OUT
+from tidegate.gate.linger import RESET
+from tidegate.gate.reactor import ENDED, ERR, IN, OUT, remaining
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from tidegate.gate.record import Entry
 
 _INPUT = IN | ENDED
-_RESET = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # struct linger {1, 0}: close(2) sends RST
 
 
 class Tunnel:
@@ -155,6 +155,10 @@ class Tunnel:
         decision = self.entry.decision
         return decision.reason if decision is not None else Reason.ALLOWED
 
+    def judged(self, flow: Flow) -> bool:
+        """Whether the flow may be read freely: the client's bytes belong to the judge while there is one (GAT-9)."""
+        return self.judge is None or flow is self.down
+
     def again(self, flow: Flow) -> None:
         """Let the flow go on in the next turn, after the others had theirs."""
         fd = self.client_fd if flow is self.up else self.upstream_fd
@@ -170,13 +174,16 @@ class Tunnel:
         if self.client is None:
             return
         for sock in (self.client, self.upstream):
-            sock.setsockopt(SOL_SOCKET, SO_LINGER, _RESET)
+            sock.setsockopt(SOL_SOCKET, SO_LINGER, RESET)
         self.close(self.reason)
 
     def write_failed(self, flow: Flow) -> None:
         """A side takes no more bytes. What it said before (an early answer) still reaches the other side first."""
         flow.give_up()
         other = self.down if flow is self.up else self.up
+        if not self.judged(other):
+            self.reset()  # the client went before its first bytes were judged: none of them goes to the server
+            return
         moved = other.moved
         if not other.eof:
             other.pull(ENDED)
@@ -193,7 +200,7 @@ class Tunnel:
         if left <= 0:
             self.close(Reason.IDLE_TIMEOUT)
         else:
-            self.idle = reactor.after(seconds if left > seconds / 2 else left, self._look_idle, self)
+            self.idle = reactor.after(remaining(left, seconds), self._look_idle, self)
 
     def cut(self, reason: Reason) -> None:
         """The gate or the task is ending."""

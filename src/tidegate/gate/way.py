@@ -7,6 +7,7 @@ Rules of the file:
 * A way ends in exactly one call of its traveller, `reached` or `refused`, or is cancelled and ends in none.
   Either may happen before `start` returns.
 * Through an upstream proxy the addresses are checked all the same (ADR-5).
+* Each step that begins in a turn of its own breaks the traveller, and only it, where it raises.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
         def refused(self, decision: Decision, reason: Reason, plan: Plan | None, tried: tuple[str, ...]) -> None:
             """It does not. `plan` is given where its cached refusal fits; `tried` are addresses that failed."""
+
+        def broken(self, error: Exception) -> None:
+            """A bug, or a machine that has nothing left: end it."""
 
 
 class Way:
@@ -85,6 +89,9 @@ class Way:
         self._cancel = None
         self.traveller.refused(self.decision, reason, plan, tried)
 
+    def _step(self, step: Callable[[], None]) -> None:
+        self.gate.reactor.call(step, self.traveller)
+
     # A person.
 
     def _ask(self, decision: Decision) -> None:
@@ -92,16 +99,20 @@ class Way:
         withdraw = None
         if asker is not None:
             self.stage = Stage.ASKING
-            withdraw = asker.ask(self.task.id, decision, self._answered)
+            withdraw = asker.ask(self.task.id, decision, lambda answer: self._step(lambda: self._answered(answer)))
+            if self.decision is not decision:
+                return  # answered before `ask` returned, and gone on: there is nothing to withdraw
         if withdraw is None:
-            if self.stage is Stage.ASKING and self.decision is not decision:
-                return  # answered before `ask` returned
             self._refuse(Reason.NO_APPROVER, self.plan)
         else:
             self._cancel = withdraw
 
     def _answered(self, decision: Decision) -> None:
         self._cancel = None
+        packed = decision.destination.host.packed
+        if packed is not None and decision.verdict is Verdict.ALLOW:
+            # The question may have been open for long: what was no address of this machine may be one now.
+            decision = self.task.admit(decision, (packed,), self.gate.surroundings())
         self.decision = decision
         if decision.verdict is Verdict.ALLOW:
             self._allowed()
@@ -133,7 +144,10 @@ class Way:
         else:
             self.stage = Stage.RESOLVING
             self._cancel = gate.resolver.resolve(
-                destination.host.text, self._resolved, self.task.policy.limits.resolve_seconds, self.task
+                destination.host.text,
+                lambda answer: self._step(lambda: self._resolved(answer)),
+                self.task.policy.limits.resolve_seconds,
+                self.task,
             )
 
     def _resolved(self, answer: Answer) -> None:
@@ -162,7 +176,10 @@ class Way:
             self._race((proxy.host.packed,), proxy.port)
         else:
             self._cancel = self.gate.resolver.resolve(
-                proxy.host.text, self._proxy_resolved, self.task.policy.limits.resolve_seconds, self.task
+                proxy.host.text,
+                lambda answer: self._step(lambda: self._proxy_resolved(answer)),
+                self.task.policy.limits.resolve_seconds,
+                self.task,
             )
 
     def _proxy_resolved(self, answer: Answer) -> None:
@@ -178,6 +195,9 @@ class Way:
             self._cancel = dial.cancel
 
     def _dialled(self, sock: socket | None, address: str, error: DialError | None) -> None:
+        self._step(lambda: self._connected(sock, address, error))
+
+    def _connected(self, sock: socket | None, address: str, error: DialError | None) -> None:
         self._cancel = None
         proxy = self.proxy
         if sock is None:
@@ -207,9 +227,9 @@ class Way:
     def _through(self, sock: socket | None, early: bytes, reason: Reason | None) -> None:
         self._cancel = None
         if sock is None:
-            self._refuse(reason or Reason.UPSTREAM_PROXY)
+            self._step(lambda: self._refuse(reason or Reason.UPSTREAM_PROXY))
         else:
-            self.traveller.reached(self.decision, sock, self._checked, early)
+            self._step(lambda: self.traveller.reached(self.decision, sock, self._checked, early))
 
     @property
     def _checked(self) -> str:

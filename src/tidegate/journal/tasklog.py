@@ -117,7 +117,11 @@ class TaskLog:
             self._size += written
             return True
         try:
-            os.ftruncate(self._fd, self._size)
+            # O_APPEND leaves the offset behind what was written: another run may write to the same file.
+            end = os.lseek(self._fd, 0, os.SEEK_CUR)
+            if os.fstat(self._fd).st_size != end:
+                raise BlockingIOError  # its line stands behind ours already
+            os.ftruncate(self._fd, end - written)
         except OSError:
             # A pipe or device as --log cannot be cut; the reader sees one torn line.
             self._size += written

@@ -326,3 +326,21 @@ def test_a_reset_in_the_middle_of_an_upload(lab: Lab, serve: Serve) -> None:
     assert gate.event().reason is Reason.CLIENT_GONE
     gate.idle()
     origin.wait(lambda o: o.open == 0)
+
+
+def test_interim_answers_that_do_not_end_are_no_answer(lab: Lab, serve: Serve) -> None:
+    """GAT-6: all heads of one answer share the bound of one; a few hundred interim ones pass."""
+    scripted(lab, ["send", "HTTP/1.1 102 Processing\r\n\r\n" * 200 + "HTTP/1.1 204 No Content\r\n\r\n"])
+    gate = serve("a.test")
+    with gate.connect() as sock:
+        sock.sendall(GET)
+        for _ in range(200):
+            assert read_head(sock).startswith(b"HTTP/1.1 102 ")
+        assert read_head(sock).startswith(b"HTTP/1.1 204 ")
+    gate.idle()
+    lab.origin("script", "1.2.3.5", 80, steps=[["head"], ["send", "HTTP/1.1 102 Processing\r\n\r\n" * 2600]])
+    lab.dns.set("a.test", A=["1.2.3.5"])
+    with gate.connect() as sock:
+        sock.sendall(GET)
+        assert b"\r\n\r\nHTTP/1.1 502 " in read_exactly(sock, 100_000)
+    assert gate.event(1).reason is Reason.UPSTREAM_RESPONSE

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.unit.gate.kit import read_exactly, wait
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
@@ -81,3 +83,36 @@ def test_a_bug_ends_one_exchange_only(lab: Lab, serve: Serve) -> None:
     assert gate.event().reason is Reason.INTERNAL
     assert gate.raw(GET, until=b"hello").startswith(b"HTTP/1.1 200 ")
     gate.faults.clear()
+
+
+def test_a_client_that_ends_and_then_breaks_off_is_gone(lab: Lab, serve: Serve) -> None:
+    """B56: a killed client shows as an end first and as a reset later; a silent origin does not keep it for ever."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    origin = lab.origin("canary", "1.2.3.4", 80)
+    gate = serve("a.test")
+    with gate.connect() as sock:
+        sock.sendall(GET)
+        origin.wait(lambda o: o.received_size > 0)
+        sock.shutdown(socket.SHUT_WR)
+        gate.on_thread(lambda: None)
+        assert gate.gate.connections == 1
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+    gate.idle()
+    assert gate.event().reason is Reason.CLIENT_GONE
+
+
+@pytest.mark.parametrize("answer", ["Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nx", "\r\nhello"])
+def test_half_a_body_that_lasts_until_the_end_does_not_look_whole(lab: Lab, serve: Serve, answer: str) -> None:
+    """GAT-4: where the end of the connection is the end of the body, a broken answer ends in a reset."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    head = "HTTP/1.1 200 OK\r\n" + answer
+    lab.origin("script", "1.2.3.4", 80, steps=[["head"], ["send", head], ["sleep", 0.2], ["reset"]])
+    gate = serve("a.test")
+    with gate.connect() as sock:
+        sock.sendall(b"GET http://a.test/ HTTP/1.0\r\n\r\n")
+        with pytest.raises(ConnectionResetError):
+            read_exactly(sock, 10_000)
+    assert (gate.event().reason, gate.event().how) in {
+        (Reason.UPSTREAM_CLOSED, How.FORWARDED),
+        (Reason.UPSTREAM_RESPONSE, How.FORWARDED),
+    }

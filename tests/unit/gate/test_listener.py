@@ -108,3 +108,13 @@ def test_a_removed_listener_accepts_no_one_and_cuts_where_asked(lab: Lab, serve:
         assert stays.recv(1) == b"\x00"
         stays.close()
     assert [event.reason for event in gate.events(2)] == [Reason.STOPPING, Reason.ALLOWED]
+
+
+def test_a_listener_that_is_broken_rests(serve: Serve) -> None:
+    """B57: an error that will be the same at once is not met at full speed."""
+    gate = serve("a.test:80")
+    gate.on_thread(lambda: gate.listener._sock.shutdown(socket.SHUT_RDWR))
+    assert gate.event().reason is Reason.INTERNAL
+    assert gate.on_thread(lambda: gate.listener.fd not in gate.gate.reactor.table)
+    gate.gate.stop()
+    wait(lambda: gate.listener._sock is None)  # closed with its gate, also while it rests

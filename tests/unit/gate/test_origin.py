@@ -6,8 +6,9 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
-from tests.unit.gate.kit import read_exactly, read_head
+from tests.unit.gate.kit import policy_of, read_exactly, read_head
 from tidegate.gate import origin as origin_module
+from tidegate.gate.forward import Exchange
 from tidegate.model.reason import Reason
 from tidegate.model.rule import RuleLimits
 
@@ -79,3 +80,42 @@ def test_a_client_that_ends_inside_its_body(lab: Lab, serve: Serve) -> None:
         assert sock.recv(10) == b""
     assert gate.event().reason is Reason.CLIENT_GONE
     origin.wait(lambda o: o.open == 0)
+
+
+def test_another_policy_connects_anew(lab: Lab, serve: Serve) -> None:
+    """ADR-2, GAT-3: a kept connection to a private address ends with the rule that admitted it."""
+    lab.dns.set("a.test", A=["10.9.8.7"])
+    lab.origin("http", "10.9.8.7", 80, body="x")
+    gate = serve("a.test:80")
+    with gate.connect() as sock:
+        for _ in range(2):
+            sock.sendall(b"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n")
+            assert read_head(sock).startswith(b"HTTP/1.1 200 ")
+            assert sock.recv(1) == b"x"
+        gate.on_thread(lambda: gate.task.change(policy=policy_of("*:80")))
+        sock.sendall(b"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        assert read_head(sock).startswith(b"HTTP/1.1 403 ")
+    assert gate.event(2).reason is Reason.PRIVATE_ADDRESS
+
+
+def test_an_origin_that_answers_and_does_not_read_is_not_kept(lab: Lab, serve: Serve) -> None:
+    """GAT-5: what waits for an origin is one request at most, however many it answers."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    listener = lab.listener("1.2.3.4", 80)
+    gate = serve("a.test")
+    with listener, gate.connect() as sock:
+        sock.sendall(b"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        server, _ = listener.accept()
+        with server:
+            read_head(server)
+
+            def fill() -> None:
+                exchange = next(h for h in gate.gate.reactor.table.values() if isinstance(h, Exchange))
+                assert exchange.origin is not None
+                exchange.origin.outlet._pending = b"as from an origin whose buffers are full"
+
+            gate.on_thread(fill)
+            server.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+            assert read_head(sock).startswith(b"HTTP/1.1 204 ")
+            server.settimeout(10)
+            assert server.recv(1) == b""

@@ -6,7 +6,9 @@ import os
 import threading
 import time
 
-from tidegate.gate.reactor import READ, Reactor
+import pytest
+
+from tidegate.gate.reactor import READ, Reactor, remaining
 
 
 class Handler:
@@ -153,3 +155,34 @@ def test_again_runs_in_the_next_turn_and_only_while_it_is_watched() -> None:
     os.close(read)
     os.close(write)
     reactor.close()
+
+
+def test_a_closed_loop_is_not_woken() -> None:
+    """A thread that comes late gets an error, and writes into no descriptor that has the number now."""
+    reactor = Reactor(time.monotonic)
+    reactor.close()
+    with pytest.raises(OSError, match="closed"):
+        reactor.post(lambda: None)
+
+
+def test_a_call_breaks_who_it_was_made_for() -> None:
+    """What raises outside of an event has an owner all the same."""
+    faults: list[Exception] = []
+    reactor = Reactor(time.monotonic, faults.append)
+    handler = Handler(reactor)
+
+    def bug() -> None:
+        raise ValueError("a bug")
+
+    reactor.call(bug, handler)
+    assert [str(error) for error in handler.errors] == ["a bug"]
+    assert faults == handler.errors
+    reactor.close()
+
+
+@pytest.mark.parametrize(
+    ("left", "rounded"), [(0.0, 1.0), (0.001, 1.0), (1.0, 2.0), (8.0, 9.0), (15.5, 16.0), (16.0, 16.0), (99.0, 16.0)]
+)
+def test_what_is_left_of_a_clock_has_few_lengths(left: float, rounded: float) -> None:
+    """Sixteen at most, never shorter than what is left of the clock, never longer than the clock."""
+    assert remaining(left, 16.0) == rounded

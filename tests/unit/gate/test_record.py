@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from tests.unit.gate.kit import Recording, policy_of
 from tidegate.gate.gate import Gate, GateTask
@@ -10,6 +11,11 @@ from tidegate.gate.record import Entry
 from tidegate.model.destination import parse_authority
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.unit.gate.kit import Serving
 
 
 def test_an_entry_is_written_once_with_all_it_knows() -> None:
@@ -44,3 +50,14 @@ def test_what_never_became_a_decision_is_recorded_too() -> None:
     assert (first.host, first.verdict, first.name) == ("a\\x0ab", Verdict.DENY, "malformed")
     assert second.fix == "--allow b.test:1"
     gate.close()
+
+
+def test_a_malformed_request_names_what_it_wanted(serve: Callable[..., Serving]) -> None:
+    """JRN-1: a Host that disagrees leaves the host and port of the request line in the line."""
+    gate = serve("a.test:443")
+    assert b" 400 " in gate.raw(b"CONNECT a.test:443 HTTP/1.1\r\nHost: b.test:443\r\n\r\n")
+    assert b" 400 " in gate.raw(b"GET http://a.test:81/?secret HTTP/1.1\r\nHost: b.test\r\n\r\n")
+    assert [(event.host, event.port, event.reason) for event in gate.events(2)] == [
+        ("a.test", 443, Reason.HOST_MISMATCH),
+        ("a.test", 81, Reason.HOST_MISMATCH),
+    ]

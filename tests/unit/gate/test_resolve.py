@@ -220,3 +220,23 @@ def test_dns_failures_reach_the_client_as_502(lab: Lab, serve: Serve) -> None:
     gate.gate.post(gate.gate.resolver.close)
     # No thread stays once the C library has given up; the gate's own was there only after the first count.
     wait(lambda: len(os.listdir("/proc/self/task")) <= threads + 1, timeout=15)
+
+
+def test_clients_that_left_keep_no_name_out(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B65: a queue full of names that nobody waits for any more has room."""
+    monkeypatch.setattr(resolve, "SHARE", 1)
+    monkeypatch.setattr(resolve, "QUEUE", 4)
+
+    def crowd() -> None:
+        withdrawals = [loop.resolver.resolve(f"n{number}.test", loop.answers.append) for number in range(5)]
+        for withdraw in withdrawals[1:]:
+            withdraw()
+        loop.resolver.resolve("last.test", loop.answers.append)
+        loop.resolver.resolve("last2.test", loop.answers.append)
+
+    loop.reactor.post(crowd)
+    wait(lambda: loop.asked == ["n0.test"])
+    loop.release.set()
+    wait(lambda: len(loop.answers) == 3)
+    assert [answer.reason for answer in loop.answers] == [None] * 3
+    assert loop.asked == ["n0.test", "last.test", "last2.test"]

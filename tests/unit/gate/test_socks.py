@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 from typing import TYPE_CHECKING
 
@@ -97,3 +98,19 @@ def test_the_first_bytes_are_judged_here_too(lab: Lab, serve: Serve) -> None:
         assert read_exactly(sock, 1000)[-7:-6] == b"\x15"
     assert gate.event().reason is Reason.SNI_MISMATCH
     assert origin.received_size == 0
+
+
+def test_a_client_that_breaks_off_at_its_greeting_is_no_bug(serve: Serve) -> None:
+    """JRN-1: it is recorded as gone, as an unfinished HTTP request is."""
+    gate = serve("a.test:80")
+    sock = gate.connect()
+
+    def attack() -> None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sock.sendall(HELLO)
+        sock.close()
+
+    gate.on_thread(attack)
+    assert gate.event().reason is Reason.CLIENT_GONE
+    gate.idle()
+    assert not gate.faults

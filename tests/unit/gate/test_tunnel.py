@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import select
 import socket
 import time
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import pytest
 
 from tests.unit.gate.kit import descriptors, read_exactly, small, wait
 from tidegate.gate.listener import KEEPALIVE
+from tidegate.gate.reactor import IN
 from tidegate.gate.tunnel import Tunnel
 from tidegate.model.reason import Reason
 from tidegate.model.rule import RuleLimits
@@ -232,3 +234,59 @@ def test_two_thousand_idle_tunnels_and_256_busy_ones(lab: Lab, serve: Serve) -> 
         for sock in (*socks, *busy):
             sock.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def only_tunnel(gate: Serving) -> Tunnel:
+    """Return the one tunnel of a gate; on its thread."""
+    return next(handler for handler in gate.gate.reactor.table.values() if isinstance(handler, Tunnel))
+
+
+def test_a_client_that_breaks_off_pushes_no_unjudged_byte_through(lab: Lab, serve: Serve) -> None:
+    """GAT-9: what waits from a client when a write to it fails was not judged, so the server sees none of it."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    listener = lab.listener("1.2.3.4", 9000)
+    gate = serve("a.test:9000")
+    sock = gate.tunnel("a.test:9000")
+    server, _ = listener.accept()
+    listener.close()
+
+    def attack() -> None:
+        # All of it happens while the gate is busy with others, and the server's event is the first it sees.
+        sock.sendall(b"POST / HTTP/1.1\r\nHost: b.test\r\nContent-Length: 6\r\n\r\nsecret")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RST)
+        sock.close()
+        server.sendall(b"banner")
+        tunnel = only_tunnel(gate)
+        wait(lambda: bool(select.select([tunnel.upstream_fd], [], [], 0)[0]))
+        tunnel.ready(tunnel.upstream_fd, IN)
+
+    with server:
+        gate.on_thread(attack)
+        server.settimeout(10)
+        with pytest.raises(ConnectionResetError):
+            assert server.recv(1000) == b""
+    gate.idle()
+
+
+def test_a_server_that_takes_bytes_again_gets_no_unjudged_one(lab: Lab, serve: Serve) -> None:
+    """GAT-9: what waited for the server goes on; the client is read by its judge alone."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    listener = lab.listener("1.2.3.4", 9000)
+    gate = serve("a.test:9000")
+    sock = gate.tunnel("a.test:9000")
+    server, _ = listener.accept()
+    listener.close()
+
+    def attack() -> None:
+        tunnel = only_tunnel(gate)
+        tunnel.up.pending = b"word"  # as where a word was let pass to a server that was full
+        sock.sendall(b" / HTTP/1.1\r\nHost: b.test\r\n\r\n")
+        wait(lambda: bool(select.select([tunnel.client_fd], [], [], 0)[0]))
+        tunnel.up.push()
+
+    with sock, server:
+        gate.on_thread(attack)
+        sock.shutdown(socket.SHUT_WR)
+        server.settimeout(10)
+        assert read_exactly(server, 100) == b"word"
+    gate.idle()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.gate.kit import read_exactly
+from tests.unit.gate.kit import read_exactly, wait
+from tidegate.addresses.surroundings import Surroundings
 from tidegate.model.address_class import Admission
 from tidegate.model.reason import Reason
 from tidegate.model.rule import RuleLimits
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from tests.lab.api import Lab
     from tests.unit.gate.kit import Serving
+    from tidegate.model.decision import Decision
 
     Serve = Callable[..., Serving]
 
@@ -154,3 +156,47 @@ def test_an_answer_that_comes_before_ask_returns(lab: Lab, serve: Serve) -> None
     lab.origin("banner", "1.2.3.4", 443, text="hi")
     gate = serve(ask=("q.test",), asker=Knows())
     assert gate.raw(connect("q.test"), until=b"hi").endswith(b"hi")
+
+
+def test_a_machine_that_does_not_tell_its_addresses_refuses_and_keeps_nothing(lab: Lab, serve: Serve) -> None:
+    """ADR-2: without them nothing is admitted, also where that shows only after the look-up; no connection hangs."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    fine = Surroundings(frozenset(), frozenset())
+    asked: list[int] = []
+
+    def surroundings() -> Surroundings:
+        asked.append(1)
+        if len(asked) > 1:
+            raise OSError("no descriptor left")
+        return fine
+
+    gate = serve("a.test:443", surroundings=surroundings)
+    try:
+        assert gate.raw(connect("a.test")).startswith(b"HTTP/1.1 500 ")
+        assert gate.event().reason is Reason.INTERNAL
+        gate.idle()
+        assert len(gate.faults) == 1
+    finally:
+        gate.faults.clear()
+
+
+def test_a_literal_is_judged_again_after_its_answer(lab: Lab, serve: Serve) -> None:
+    """ADR-2, ADR-6: an address that became this machine's own while a person was asked is not reached."""
+    canary = lab.canary("1.2.3.66", 443, machine=False)
+    answers: list[Callable[[Decision], None]] = []
+
+    class Asking:
+        def ask(self, _task: str, decision: Decision, answer: Callable[[Decision], None]) -> Callable[[], None]:
+            answers.append(lambda _: answer(decision.replace(verdict=Verdict.ALLOW, reason=Reason.ALLOWED)))
+            return lambda: None
+
+    now = [Surroundings(frozenset(), frozenset())]
+    gate = serve(ask=("*:443",), asker=Asking(), surroundings=lambda: now[0])
+    with gate.connect() as sock:
+        sock.sendall(connect("1.2.3.66"))
+        wait(lambda: bool(answers))
+        now[0] = Surroundings(frozenset({b"\x01\x02\x03\x42"}), frozenset())
+        gate.on_thread(lambda: answers[0](None))  # type: ignore[arg-type]
+        assert read_exactly(sock, 12) == b"HTTP/1.1 403"
+    assert gate.event().reason is Reason.OWN_ADDRESS
+    assert canary.connections == 0

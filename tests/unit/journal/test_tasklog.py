@@ -149,3 +149,27 @@ def test_a_log_with_another_name_stops_the_start(tmp_path: Path) -> None:
         open_log(str(path))
     os.unlink(tmp_path / "other")
     os.close(open_log(str(path)))
+
+
+def test_a_torn_line_is_undone_without_touching_what_another_run_wrote(tmp_path: Path) -> None:
+    """JRN-5: two runs that name one --log; a line that did not fit is cut off, the other run's lines stay."""
+    disk = Disk(tmp_path)
+    disk.log.record(event())
+    disk.log.flush()
+    other = TaskLog(str(disk.path), "t2", clock=lambda: AT, warn=disk.warned.append)
+    for _ in range(20):
+        other.record(event(task="t2"))
+    other.flush()
+    whole = disk.path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 20, hard))
+    try:
+        disk.log.record(event(port=80))
+        disk.log.flush()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert disk.path.read_bytes() == whole
+    disk.log.close()
+    other.close()
