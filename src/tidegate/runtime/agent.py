@@ -5,7 +5,7 @@ Two ways, and they differ in what they are worth:
 * Named: `--harness NAME|FILE` is a person's word that this command is that agent. All hosts of the harness join.
 * Recognised: the command has the file name of a known agent. That alone would let whatever a task leaves behind under
   such a name reach the agent's model, so it counts only where no task can have written what runs: the program, the
-  names and links that lead to it, the package around it and its interpreter lie outside the workspace and what is
+  names and links that lead to it, the node_modules around it and its interpreter lie outside the workspace and what is
   shared, and belong to root or to this user. `agent_files` names the same files for every task's hold, which shows
   them read-only. Then only the verified model API joins, and only under a profile that says so.
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _FILE_ENDS = (".yaml", ".yml", ".json")
 _COMMANDS = tuple(found[1] for found in HARNESSES.values())
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"  # as holds.command searches
+_MODULES = "/node_modules/"
 _FIRST_LINE = 256  # bytes of `#!`, BINPRM_BUF_SIZE of linux/binfmts.h
 
 
@@ -146,8 +147,7 @@ def recognised_agent(
     files = what_runs(command, environ, folder)
     if harness is None or not files:
         return None
-    doubt = next((why for path in files if (why := _doubt(path, writable))), "")
-    return Agent(harness, files[0], doubt)
+    return Agent(harness, files[0], _doubt_of(files, writable))
 
 
 def agent_files(environ: Mapping[str, str], folder: str, writable: Iterable[str]) -> Iterator[str]:
@@ -155,7 +155,7 @@ def agent_files(environ: Mapping[str, str], folder: str, writable: Iterable[str]
     writable = tuple(writable)
     for command in _COMMANDS:
         files = what_runs(command, environ, folder)
-        if not any(_doubt(path, writable) for path in files):
+        if not _doubt_of(files, writable):
             yield from files
 
 
@@ -208,11 +208,9 @@ def _program(command: str, environ: Mapping[str, str], folder: str) -> str:
 
 
 def _package(program: str) -> list[str]:
-    """The folder of the npm package that a program lies in: what it loads lies there too."""
-    before, mark, rest = program.rpartition("/node_modules/")
-    parts = rest.split("/")
-    depth = 2 if rest[:1] == "@" else 1
-    return [before + mark + "/".join(parts[:depth])] if mark and len(parts) > depth else []
+    """The outermost `node_modules` that a program lies in: what it loads or starts lies there too."""
+    before, mark, rest = program.partition(_MODULES)
+    return [before + mark.rstrip("/")] if rest else []
 
 
 def _first_line(path: str) -> list[str]:
@@ -223,6 +221,30 @@ def _first_line(path: str) -> list[str]:
     except OSError:
         return []
     return os.fsdecode(head.partition(b"\n")[0][2:]).split() if head[:2] == b"#!" else []
+
+
+def _doubt_of(files: tuple[str, ...], writable: Iterable[str]) -> str:
+    """Why a task, or somebody else, may have written something of what runs; '' where neither can."""
+    for path in files:
+        why = _doubt(path, writable)
+        if why:
+            return why
+    return f"{files[0]} has another name (a hard link)" if files and _has_other_names(files[0]) else ""
+
+
+def _has_other_names(program: str) -> bool:
+    """Whether a program that this user may write has names that no hold covers: pnpm and bun link to their caches.
+
+    npm's agents have a second name in a package beside them, which lies in the same `node_modules`.
+    """
+    real = os.path.realpath(program)
+    found = os.stat(real)
+    if found.st_nlink == 1 or not os.access(real, os.W_OK):
+        return False
+    before, mark, rest = real.partition(_MODULES)
+    around = before + mark + rest.partition("/")[0] if rest else real
+    names = (os.path.join(where, name) for where, _, files in os.walk(around) for name in files)
+    return sum(os.path.samestat(os.lstat(name), found) for name in names) < found.st_nlink
 
 
 def _doubt(path: str, writable: Iterable[str]) -> str:

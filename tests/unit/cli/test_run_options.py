@@ -49,6 +49,8 @@ def test_repeated_rules_keep_their_order() -> None:
         (["--no-network", "--open-network", "true"], "more than one hold", "one of"),
         (["--hold", "netns", "--no-network", "true"], "more than one hold", "one of"),
         (["--open-network", "--allow", "a", "true"], "no meaning", "leave --allow out"),
+        (["--hold", "offline", "--harness", "claude", "claude"], "no meaning", "leave --harness out"),
+        (["--harness", "claude", "--harness", "codex", "claude"], "twice", "once"),
         (["--trust-folder", "--no-folder-policy", "true"], "exclude", "one of them"),
         (["--share", "/no/such/path", "true"], "no such path", ":ro"),
         (["--ask", "true"], "not in this version", "--allow"),

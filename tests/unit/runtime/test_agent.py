@@ -194,6 +194,25 @@ def test_another_users_program_is_doubted(place: Place) -> None:
     assert "other users" in place.see().doubt  # type: ignore[union-attr]
 
 
+def test_a_program_with_a_name_elsewhere_is_doubted(place: Place) -> None:
+    """By a hard link in a cache or in a workspace a task could change it; a name beside it is covered with it."""
+    program = place.put(place.bin)
+    os.link(program, place.bin / "cache")
+    assert "hard link" in place.see().doubt  # type: ignore[union-attr]
+    (place.bin / "cache").unlink()
+    assert place.see().doubt == ""  # type: ignore[union-attr]
+    program.unlink()
+    package = place.put(place.bin / "node_modules" / "@scope" / "agent" / "bin", "claude.exe")
+    program.symlink_to(package)
+    twin = place.bin / "node_modules" / "@scope" / "agent-linux-x64"
+    twin.mkdir()
+    os.link(package, twin / "claude")
+    assert place.see().doubt == ""  # type: ignore[union-attr]
+    os.link(package, place.bin / "cache")
+    assert "hard link" in place.see().doubt  # type: ignore[union-attr]
+    assert list(agent_files(place.environ, str(place.work), [str(place.work)])) == []
+
+
 def test_what_is_shared_to_write_counts_as_the_workspace(place: Place) -> None:
     """`--share PATH` lets a task write there; a share that is read-only is not among these paths."""
     place.put(place.bin)
@@ -210,7 +229,7 @@ def test_a_workspace_of_everything_leaves_no_place(place: Place) -> None:
 
 
 def test_what_runs(place: Place) -> None:
-    """The program as found, the npm package around it, and its interpreters; nothing for what is not there."""
+    """The program as found, the outermost node_modules around it, its interpreters; nothing for what is not there."""
     environ, work = place.environ, str(place.work)
     binary = place.put(place.bin, "binary", "\x7fELF")
     assert what_runs("binary", environ, work) == (str(binary),)
@@ -223,12 +242,10 @@ def test_what_runs(place: Place) -> None:
     node = place.put(place.bin, "node", "\x7fELF")
     link = place.bin / "agent"
     link.symlink_to(package / "bin" / "agent.js")
-    assert what_runs("agent", environ, work) == (str(link), str(package), "/usr/bin/env", str(node))
-    plain = place.bin / "node_modules" / "plain"
-    place.put(plain, "run", "")
-    assert what_runs(str(plain / "run"), environ, work) == (str(plain / "run"), str(plain))
-    lone = place.put(place.bin / "node_modules", "lone", "")
-    assert what_runs(str(lone), environ, work) == (str(lone),)
+    modules = str(place.bin / "node_modules")
+    assert what_runs("agent", environ, work) == (str(link), modules, "/usr/bin/env", str(node))
+    nested = place.put(package / "node_modules" / "plain", "run", "")
+    assert what_runs(str(nested), environ, work) == (str(nested), modules)
 
 
 def test_the_files_of_agents_are_for_every_tasks_hold(place: Place) -> None:

@@ -12,6 +12,7 @@ from tidegate.model.errors import StartError, UsageError
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.decide import decide
 from tidegate.policy.policy import Policy
+from tidegate.runtime.agent import Agent, find_harness
 from tidegate.runtime.policy_sources import FOLDER_FILE, USER_FILE, option_layer, policy_in_force, read_policy_file
 
 
@@ -148,6 +149,29 @@ def test_an_unreadable_policy_is_one_line(tmp_path: Path) -> None:
             read_policy_file(str(path))
     finally:
         os.seteuid(before)
+
+
+def test_an_agent_comes_last_and_as_the_profile_says(place: Place) -> None:
+    """POL-8, POL-10: a recognised agent adds its model under balanced only, a named one its hosts to any policy."""
+    claude = find_harness("claude")
+    api, other = "api.anthropic.com:443", "claude.ai:443"
+    seen, named = Agent(claude, "/usr/bin/claude"), Agent(claude)
+    assert _verdict(place.policy(), api) is Verdict.ASK
+    assert [_verdict(place.policy(agent=seen), target) for target in (api, other)] == [Verdict.ALLOW, Verdict.ASK]
+    closed: dict[str, object] = {"options": {"profile": "closed"}}
+    assert _verdict(place.policy(agent=seen, options={"profile": "closed"}), api) is Verdict.DENY
+    assert _verdict(place.policy(agent=named, **closed), other) is Verdict.ALLOW
+    (place.config / USER_FILE).write_text("network: {runtime: {deny: ['*.anthropic.com']}}\n")
+    assert _verdict(place.policy(agent=named), api) is Verdict.DENY
+    assert _verdict(place.policy(agent=named), other) is Verdict.ALLOW
+
+
+def test_a_file_is_called_what_it_is(tmp_path: Path) -> None:
+    """An unreadable harness file is not called a policy."""
+    with pytest.raises(UsageError, match=r"the harness file '.*' is a folder"):
+        read_policy_file(str(tmp_path), what="harness file")
+    with pytest.raises(UsageError, match=r"the policy '.*' is a folder"):
+        read_policy_file(str(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -187,3 +187,24 @@ def test_where_localhost_leads_is_known(tidegate: Command) -> None:
     for option, verdict in (("localhost", "deny"), ("localhost:81", "deny"), ("localhost:80", "allow")):
         _, out, _ = tidegate("policy", "explain", "--profile", "closed", "--allow", option, "--json", "localhost:80")
         assert json.loads(out)["verdict"] == verdict
+
+
+def test_a_harness_is_explained_as_run_would_use_it(tidegate: Command) -> None:
+    """POL-12, POL-14: its hosts count with --harness, by its name; a deny wins, and the rest stays asked."""
+    Path("mine.yaml").write_text("name: mine\ncommand: m\nnetwork: {requires: ['*.m.test']}\n", encoding="utf-8")
+    for argv, verdict, name, source in (
+        (["--harness", "claude", "api.anthropic.com"], "allow", "harness:claude", "harness claude"),
+        (["--harness", "claude", "api.anthropic.com:80"], "ask", "no-rule", "profile balanced"),
+        (["--harness", "codex", "api.anthropic.com"], "ask", "no-rule", "profile balanced"),
+        (["api.anthropic.com"], "ask", "no-rule", "profile balanced"),
+        (["--harness", "claude", "--phase", "install", "api.anthropic.com"], "ask", "no-rule", "profile balanced"),
+        (["--harness", "claude", "--deny", "**.com", "api.anthropic.com"], "deny", "command-line", "--deny"),
+        (["--harness", "mine.yaml", "a.m.test"], "allow", "harness:mine", "mine.yaml:3:22"),
+        (["--harness", "mine.yaml", "m.test"], "ask", "no-rule", "profile balanced"),
+    ):
+        status, out, _ = tidegate("policy", "explain", "--json", *argv)
+        said = json.loads(out)
+        assert (status, said["verdict"], said["name"], said["source"]) == (0, verdict, name, source), argv
+    status, out, _ = tidegate("policy", "explain", "--harness", "mine.yaml", "--address", "10.0.0.1", "a.m.test")
+    assert (status, out.splitlines()[0]) == (0, "a.m.test:443 in runtime: deny")
+    assert tidegate("policy", "explain", "--harness", "nobody", "a.test")[0] == 2

@@ -51,3 +51,15 @@ def test_a_folders_policy_needs_a_word(tidegate: Command) -> None:
     assert "--trust-folder" in err
     assert "folder.example" in tidegate("policy", "show", "--trust-folder")[1]
     assert "folder.example" not in tidegate("policy", "show", "--no-folder-policy")[1]
+
+
+def test_a_harness_is_shown_with_its_hosts(tidegate: Command) -> None:
+    """POL-12: `--harness` adds its hosts to the runtime rules, under its name and in no other phase."""
+    status, out, _ = tidegate("policy", "show", "--harness", "codex", "--json")
+    assert status == 0
+    rules = [rule for rule in json.loads(out)["rules"] if rule["name"] == "harness:codex"]
+    assert [(rule["phase"], rule["verdict"], rule["rule"], rule["source"]) for rule in rules] == [
+        ("runtime", "allow", host, "harness codex")
+        for host in ("api.openai.com:443", "chatgpt.com:443", "auth.openai.com:443")
+    ]
+    assert "harness:" not in tidegate("policy", "show", "--json")[1]
