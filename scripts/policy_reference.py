@@ -25,9 +25,10 @@ from tidegate.model.limits import Limits
 from tidegate.model.reason import Reason
 from tidegate.model.rule import Layer
 from tidegate.model.verdict import Phase
-from tidegate.policy import presets
+from tidegate.policy import harnesses, presets
 from tidegate.policy.decide import decide
 from tidegate.policy.explain import explain
+from tidegate.policy.harnesses.harness_file import load_harness
 from tidegate.policy.layers import join
 from tidegate.policy.loader import LATER_KEYS, LIMIT_BOUNDS, NEEDS_INSPECTION, POLICY_KEYS, load_policy
 from tidegate.policy.never_names import NEVER_NAMES
@@ -178,6 +179,26 @@ def preset_hosts() -> str:
     return table(("preset", "hosts", "what for"), rows)
 
 
+def harness_hosts() -> str:
+    """Every host of every harness: whether it is verified, what for, and where that is documented."""
+    folder = os.path.dirname(harnesses.__file__)
+    rows = []
+    for name in harnesses.HARNESS_NAMES:
+        with open(os.path.join(folder, f"{name}.yaml"), "rb") as file:
+            harness = load_harness(file.read(), f"{name}.yaml")
+        for at, host in enumerate(harness.hosts):
+            rows.append(
+                (
+                    f"`{name}`: {harness.about}, `{harness.command}`" if at == 0 else "",
+                    f"`{host.rule}`",
+                    "yes" if host.rule in harness.model_api else "–",
+                    "verified" if host.verified else "unverified",
+                    f"{host.why} ([source]({host.reference}))",
+                )
+            )
+    return table(("harness, command", "host", "model API", "checked", "what for"), rows)
+
+
 def limits() -> str:
     """The bounds of the gate."""
     defaults = Limits()
@@ -250,6 +271,7 @@ BLOCKS = {
     "never": never,
     "profiles": profiles,
     "presets": preset_hosts,
+    "harnesses": harness_hosts,
     "limits": limits,
     "later": later,
     "commands": commands,
