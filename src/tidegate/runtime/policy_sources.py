@@ -86,7 +86,7 @@ def folder_layer(folder: str, *, trusted: bool, ignored: bool) -> PolicyLayer | 
     """Return what the folder's `tidegate.yaml` says, None where there is none or it is left aside.
 
     Raises:
-        StartError: when there is one and nobody said what to do with it (exit 78, POL-9).
+        StartError: when there is one and nobody said what to do with it, or none where one is trusted (POL-9).
         UsageError: when it is trusted and its text is wrong.
     """
     path = os.path.join(folder, FOLDER_FILE)
@@ -98,6 +98,11 @@ def folder_layer(folder: str, *, trusted: bool, ignored: bool) -> PolicyLayer | 
                 f"this folder has a {NEAR_FILE}, which is never read",
                 fix=f"rename it to {FOLDER_FILE}, or leave it aside with --no-folder-policy",
                 code="untrusted-folder",
+            )
+        if trusted:
+            # The task could write one, and the next run would trust it unseen.
+            raise StartError(
+                f"--trust-folder: this folder has no {FOLDER_FILE}", fix="leave the option out", code="untrusted-folder"
             )
         return None
     if not trusted:

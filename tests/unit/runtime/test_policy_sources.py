@@ -101,6 +101,13 @@ def test_a_folder_file_that_is_a_pipe_is_refused_and_not_waited_for(place: Place
         os.close(held)
 
 
+def test_what_is_not_there_cannot_be_trusted(place: Place) -> None:
+    """POL-9: trusting a file that a task could then write would trust it unseen at the next run."""
+    with pytest.raises(StartError, match="has no tidegate") as raised:
+        place.policy(trust_folder=True)
+    assert raised.value.exit_status == 78
+
+
 def test_a_near_name_is_not_passed_over(place: Place) -> None:
     """POL-9, B14: a tidegate.yml is never read; a start that ignored its denies in silence would be a lie."""
     (place.folder / "tidegate.yml").write_text("network:\n  runtime:\n    deny: [pypi.org]\n")
