@@ -6,8 +6,9 @@ Two ways, and they differ in what they are worth:
 * Recognised: the command has the file name of a known agent. That alone would let whatever a task leaves behind under
   such a name reach the agent's model, so it counts only where no task can have written what runs: the program, the
   names and links that lead to it, the node_modules around it and its interpreter lie outside the workspace and what is
-  shared, and belong to root or to this user. `agent_files` names the same files for every task's hold, which shows
-  them read-only. Then only the verified model API joins, and only under a profile that says so.
+  shared, and belong to root or to this user; and it must be what PATH finds, for `agent_files` names that for the hold
+  of every task, which shows it read-only. A run with another PATH does not know of it. Then only the verified model
+  API joins, and only under a profile that says so.
 
 Either way the harness is for its own command; nothing else in the line gets its hosts. What the agent itself starts is
 in its hands: the gate cannot tell a process of a task from another.
@@ -147,16 +148,21 @@ def recognised_agent(
     files = what_runs(command, environ, folder)
     if harness is None or not files:
         return None
-    return Agent(harness, files[0], _doubt_of(files, writable))
+    doubt = _doubt_of(files, writable)
+    if not doubt and os.path.realpath(files[0]) != os.path.realpath(_installed(harness.command, environ, folder)):
+        doubt = f"{files[0]} is not the one that every task sees read-only, on PATH"
+    return Agent(harness, files[0], doubt)
 
 
-def agent_files(environ: Mapping[str, str], folder: str, writable: Iterable[str]) -> Iterator[str]:
-    """Yield the files of each known agent on PATH that no task may change (HLD-15); none of a project's own."""
-    writable = tuple(writable)
+def agent_files(environ: Mapping[str, str], folder: str) -> Iterator[str]:
+    """Yield the files of each known agent on PATH that no task may change, also where they lie in its workspace.
+
+    One that a project brings along (`node_modules/.bin`) is not among them, so that the project can be worked on.
+    """
     for command in _COMMANDS:
-        files = what_runs(command, environ, folder)
-        if not _doubt_of(files, writable):
-            yield from files
+        program = _installed(command, environ, folder)
+        if program:
+            yield from what_runs(program, environ, folder)
 
 
 def require_way_out(agent: Agent, capture: str) -> None:
@@ -207,6 +213,13 @@ def _program(command: str, environ: Mapping[str, str], folder: str) -> str:
     return ""
 
 
+def _installed(command: str, environ: Mapping[str, str], folder: str) -> str:
+    """The program of this name that PATH finds wherever one is: by no relative entry, and no project's own; else ''."""
+    entries = [where for where in environ.get("PATH", _DEFAULT_PATH).split(":") if where.startswith("/")]
+    program = _program(command, {"PATH": ":".join(entries)}, folder) if entries else ""
+    return "" if "/node_modules/.bin/" in program else program
+
+
 def _package(program: str) -> list[str]:
     """The outermost `node_modules` that a program lies in: what it loads or starts lies there too."""
     before, mark, rest = program.partition(_MODULES)
@@ -229,7 +242,10 @@ def _doubt_of(files: tuple[str, ...], writable: Iterable[str]) -> str:
         why = _doubt(path, writable)
         if why:
             return why
-    return f"{files[0]} has another name (a hard link)" if files and _has_other_names(files[0]) else ""
+    try:
+        return f"{files[0]} has another name (a hard link)" if _has_other_names(files[0]) else ""
+    except OSError as error:
+        return f"{files[0]} cannot be looked at ({error.strerror})"
 
 
 def _has_other_names(program: str) -> bool:

@@ -119,6 +119,9 @@ def test_no_task_can_put_its_own_program_there(product: Product) -> None:
     )
     done = product.run("--", "sh", "-c", script)
     assert done.stdout == "claude\nnew\n", done.stderr
+    (product.home / "agents" / "new").unlink()
+    done = product.run("--", "sh", "-c", script, cwd=product.home)  # the home as the workspace
+    assert done.stdout == "claude\nnew\n", done.stderr
     assert product.run("--", "claude").stdout == REACHED
 
 

@@ -210,7 +210,6 @@ def test_a_program_with_a_name_elsewhere_is_doubted(place: Place) -> None:
     assert place.see().doubt == ""  # type: ignore[union-attr]
     os.link(package, place.bin / "cache")
     assert "hard link" in place.see().doubt  # type: ignore[union-attr]
-    assert list(agent_files(place.environ, str(place.work), [str(place.work)])) == []
 
 
 def test_what_is_shared_to_write_counts_as_the_workspace(place: Place) -> None:
@@ -249,13 +248,36 @@ def test_what_runs(place: Place) -> None:
 
 
 def test_the_files_of_agents_are_for_every_tasks_hold(place: Place) -> None:
-    """What runs a known agent is named whatever the command is; a project's own copy is not, so that it can change."""
-    assert list(agent_files(place.environ, str(place.work), [str(place.work)])) == []
+    """What runs a known agent is named whatever the command is, also within a workspace: it may be the home."""
+    assert list(agent_files(place.environ, str(place.work))) == []
     program = place.put(place.bin)
-    assert list(agent_files(place.environ, str(place.work), [str(place.work)])) == [str(program), "/bin/sh"]
-    assert list(agent_files(place.environ, str(place.work), [str(place.bin)])) == []
-    place.path.insert(0, str(place.put(place.work / "bin").parent))
-    assert list(agent_files(place.environ, str(place.work), [str(place.work)])) == []
+    for folder in (place.work, place.bin, Path("/")):
+        assert list(agent_files(place.environ, str(folder))) == [str(program), "/bin/sh"]
+    place.path = ["", "bin", "."]
+    place.put(place.work / "bin")
+    assert list(agent_files(place.environ, str(place.work))) == []
+
+
+def test_an_agent_that_a_project_brings_along_is_not_recognised(place: Place) -> None:
+    """What is in a project's `node_modules/.bin` stays writable for its tasks, so it is doubted from anywhere."""
+    modules = place.bin / "node_modules" / ".bin"
+    place.put(modules)
+    place.path = [str(modules)]
+    assert list(agent_files(place.environ, str(place.work))) == []
+    assert "not the one that every task sees read-only" in place.see().doubt  # type: ignore[union-attr]
+
+
+def test_an_agent_beside_path_is_not_recognised(place: Place) -> None:
+    """A path that PATH does not lead to is protected in no task: one in another project could be that task's work."""
+    place.put(place.bin)
+    other = place.put(place.bin / "other-project")
+    agent = place.see(str(other))
+    assert agent is not None
+    assert "not the one that every task sees read-only" in agent.doubt
+    link = place.bin / "link"
+    link.mkdir()
+    (link / "claude").symlink_to(place.bin / "claude")
+    assert place.see(str(link / "claude")).doubt == ""  # type: ignore[union-attr]
 
 
 def test_a_name_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
