@@ -26,9 +26,16 @@ _RECORD_TYPES = range(20, 25)  # change_cipher_spec, alert, handshake, applicati
 _ALERT = 21
 _HANDSHAKE = 22
 _CLIENT_HELLO = 1
+_RECORD_HEADER = 5
+_MESSAGE_HEADER = 4
+_FIXED = 35  # bytes in front of the session id: version, random, its length
 _EXT_SERVER_NAME = 0
 _EXT_ALPN = 16
 _EXT_ENCRYPTED_CLIENT_HELLO = 0xFE0D  # TLS Encrypted Client Hello
+
+# Names as sent -> canonical text. Only memory of work done: a pure function of its key, emptied when full.
+_MAX_KNOWN = 1024
+_known: dict[bytes, str] = {}
 
 # Alert descriptions (RFC 8446 section 6.2).
 ACCESS_DENIED = 49
@@ -81,6 +88,11 @@ class ClientHelloReader:
             return self._answer
         buf = self._held + bytes(data)
         if not self._seen:
+            end = _whole_in_one(buf)
+            if end:
+                self._answer = _parse(buf, _RECORD_HEADER + _MESSAGE_HEADER, end)
+                self._held = b""
+                return self._answer
             tls = _begins_tls(buf)
             if not tls:
                 self._held = buf
@@ -122,38 +134,7 @@ def parse_client_hello(body: bytes) -> ClientHello:
     Raises:
         WireError: BAD_TLS.
     """
-    cut = _Cutter(body)
-    if cut.take(2)[0] != 3:
-        raise _bad("the version is unknown")
-    cut.take(32)  # random
-    if len(cut.vector(1)) > 32:
-        raise _bad("the session id is longer than 32 bytes")
-    suites = cut.vector(2)
-    if not suites or len(suites) % 2:
-        raise _bad("the list of cipher suites is malformed")
-    if not cut.vector(1):
-        raise _bad("the list of compression methods is empty")
-    sni: str | None = None
-    alpn: tuple[bytes, ...] = ()
-    ech = False
-    if not cut.ended():
-        extensions = _Cutter(cut.vector(2))
-        seen = set()
-        while not extensions.ended():
-            kind = extensions.number(2)
-            data = extensions.vector(2)
-            if kind in seen:
-                raise _bad(f"extension {kind} comes twice")
-            seen.add(kind)
-            if kind == _EXT_SERVER_NAME:
-                sni = _server_name(data)
-            elif kind == _EXT_ALPN:
-                alpn = _protocols(data)
-            elif kind == _EXT_ENCRYPTED_CLIENT_HELLO:
-                ech = True
-    if not cut.ended():
-        raise _bad("something follows its extensions")
-    return ClientHello(sni, alpn, ech)
+    return _parse(body, 0, len(body))
 
 
 def tls_alert(code: int) -> bytes:
@@ -209,61 +190,119 @@ def _record_length(buf: bytes, at: int) -> int | None:
     return length
 
 
-def _server_name(data: bytes) -> str:
-    cut = _Cutter(data)
-    names = _Cutter(cut.vector(2))
-    if not cut.ended() or names.ended():
+def _whole_in_one(buf: bytes) -> int:
+    # Where the first record ends if it holds a ClientHello, and nothing but it; else 0. As nearly all clients send it.
+    if len(buf) <= _RECORD_HEADER + _MESSAGE_HEADER or buf[0] != _HANDSHAKE or buf[1] != 3 or buf[2] > 4:
+        return 0
+    end = _RECORD_HEADER + (buf[3] << 8 | buf[4])
+    message = buf[6] << 16 | buf[7] << 8 | buf[8]
+    whole = _RECORD_HEADER + _MESSAGE_HEADER + message == end <= min(len(buf), MAX_HELLO)
+    return end if whole and buf[5] == _CLIENT_HELLO else 0
+
+
+def _parse(data: bytes, at: int, size: int) -> ClientHello:
+    # The body of a ClientHello is data[at:size]. Hot: one pass over the bytes where they are, `at` goes from field to
+    # field, and each length is held against the end of what holds it before anything behind it is looked at.
+    if at + _FIXED > size:
+        raise _short()
+    if data[at] != 3:
+        raise _bad("the version is unknown")
+    count = data[at + _FIXED - 1]  # of the session id, behind version and random
+    if count > 32:
+        raise _bad("the session id is longer than 32 bytes")
+    at += _FIXED + count
+    if at + 2 > size:
+        raise _short()
+    count = data[at] << 8 | data[at + 1]
+    if not count or count & 1:
+        raise _bad("the list of cipher suites is malformed")
+    at += 2 + count
+    if at >= size:
+        raise _short()
+    count = data[at]
+    if not count:
+        raise _bad("the list of compression methods is empty")
+    at += 1 + count
+    if at > size:
+        raise _short()
+    sni: str | None = None
+    alpn: tuple[bytes, ...] = ()
+    ech = False
+    if at < size:
+        if at + 2 > size:
+            raise _short()
+        end = at + 2 + (data[at] << 8 | data[at + 1])
+        at += 2
+        if end > size:
+            raise _short()
+        seen = set()
+        while at < end:
+            stop = at + 4
+            if stop > end:
+                raise _short()
+            kind = data[at] << 8 | data[at + 1]
+            at, stop = stop, stop + (data[at + 2] << 8 | data[at + 3])
+            if stop > end:
+                raise _short()
+            if kind in seen:
+                raise _bad(f"extension {kind} comes twice")
+            seen.add(kind)
+            if kind == _EXT_SERVER_NAME:
+                sni = _server_name(data, at, stop)
+            elif kind == _EXT_ALPN:
+                alpn = _protocols(data, at, stop)
+            elif kind == _EXT_ENCRYPTED_CLIENT_HELLO:
+                ech = True
+            at = stop
+        if end != size:
+            raise _bad("something follows its extensions")
+    return ClientHello(sni, alpn, ech)
+
+
+def _server_name(data: bytes, at: int, end: int) -> str:
+    # A list, with its length, of one entry: a kind, a length and a name.
+    if at + 3 > end or at + 2 + (data[at] << 8 | data[at + 1]) != end:
         raise _bad("the server name list is malformed")
-    if names.number(1) != 0:
+    if data[at + 2] != 0:
         raise _bad("the server name is no host name")
-    raw = names.vector(2)
-    if not names.ended():
+    if at + 5 > end:
+        raise _short()
+    stop = at + 5 + (data[at + 3] << 8 | data[at + 4])
+    if stop > end:
+        raise _short()
+    if stop < end:
         raise _bad("it names more than one server")
-    try:
-        return canonical_host(raw).text
-    except HostError as error:
-        raise WireError(Reason.BAD_TLS, f"its server name is malformed: {error.what}", raw=escaped(raw)) from None
+    raw = data[at + 5 : end]
+    name = _known.get(raw)
+    if name is None:
+        try:
+            name = canonical_host(raw).text
+        except HostError as error:
+            raise WireError(Reason.BAD_TLS, f"its server name is malformed: {error.what}", raw=escaped(raw)) from None
+        if len(_known) >= _MAX_KNOWN:
+            _known.clear()
+        _known[raw] = name  # at most 254 bytes, or it were no name
+    return name
 
 
-def _protocols(data: bytes) -> tuple[bytes, ...]:
-    cut = _Cutter(data)
-    entries = _Cutter(cut.vector(2))
-    if not cut.ended() or entries.ended():
+def _protocols(data: bytes, at: int, end: int) -> tuple[bytes, ...]:
+    if at + 3 > end or at + 2 + (data[at] << 8 | data[at + 1]) != end:
         raise _bad("the list of protocols is malformed")
+    at += 2
     found = []
-    while not entries.ended():
-        name = entries.vector(1)
-        if not name:
+    while at < end:
+        stop = at + 1 + data[at]
+        if stop > end:
+            raise _short()
+        if stop == at + 1:
             raise _bad("a protocol name is empty")
-        found.append(name)
+        found.append(data[at + 1 : stop])
+        at = stop
     return tuple(found)
 
 
-class _Cutter:
-    """Cuts fixed and length-prefixed fields from bytes; whatever is too short is an error."""
-
-    __slots__ = ("_at", "_data")
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    def ended(self) -> bool:
-        return self._at == len(self._data)
-
-    def take(self, count: int) -> bytes:
-        end = self._at + count
-        if end > len(self._data):
-            raise _bad("a field is longer than what holds it")
-        piece = self._data[self._at : end]
-        self._at = end
-        return piece
-
-    def number(self, size: int) -> int:
-        return int.from_bytes(self.take(size), "big")
-
-    def vector(self, size: int) -> bytes:
-        return self.take(self.number(size))
+def _short() -> WireError:
+    return _bad("a field is longer than what holds it")
 
 
 def _bad(detail: str) -> WireError:

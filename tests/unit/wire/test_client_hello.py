@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.unit.wire import hellos
 from tests.unit.wire.feeding import bytewise, cut, outcome, pieces_of
 from tidegate.model.reason import Reason
+from tidegate.wire import client_hello
 from tidegate.wire.client_hello import (
     MAX_RECORD,
     NOT_TLS,
@@ -364,3 +365,13 @@ def test_what_openssl_accepts_too_names_the_same_server(data: bytes) -> None:
         server.do_handshake()
     if seen and seen[0] is not None:
         assert mine.sni == seen[0].lower().removesuffix(".")
+
+
+def test_names_that_are_remembered_are_few() -> None:
+    """A client that never names the same server twice makes nothing grow."""
+    for number in range(3000):
+        assert read([hellos.hello(hellos.server_name(b"N%d.test" % number))]) == ClientHello(
+            f"n{number}.test", (), ech=False
+        )
+    assert len(client_hello._known) <= client_hello._MAX_KNOWN
+    assert read([hellos.hello(hellos.server_name(b"N2999.test."))]) == ClientHello("n2999.test", (), ech=False)
