@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,6 +53,14 @@ def test_a_whole_file() -> None:
         ),
         model_api=("api.example.com:443",),
     )  # fmt: skip
+
+
+def test_the_one_in_the_docs() -> None:
+    """What a reader copies from docs/policy.md is a harness file."""
+    page = Path(__file__).parents[4] / "docs" / "policy.md"
+    (text,) = re.findall(r"```yaml\n(name: .*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    harness = load_harness(text.encode(), "my-agent.yaml")
+    assert (harness.name, harness.command, len(harness.hosts)) == ("my-agent", "my-agent", 2)
 
 
 def test_the_least() -> None:
