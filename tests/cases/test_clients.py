@@ -25,6 +25,8 @@ import pytest
 from tests.client_programs import numbers, trusting
 from tests.https_site import HttpsSite
 from tests.product import Product
+from tidegate.holds import inside
+from tidegate.holds.name_files import own_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -455,7 +457,7 @@ def knows_the_environment(node: str) -> bool:
 def test_fetch_of_node_either_uses_the_gate_or_fails_at_once(
     product: Product, lab: Lab, client: Callable[[str], str]
 ) -> None:
-    """B130: from 22.21 and 24 on fetch goes through the gate; an older one has no network and says so at once."""
+    """B130: from 22.21 and 24 on fetch goes through the gate; an older one is captured, or says at once it cannot."""
     node = client("node")
     lab.origin("http", ALLOWED, 443, tls="a.test", body="it is a.test\n")
     let_through = product.run("--allow", "a.test:443", "--", node, "-e", FETCH, "https://a.test/")
@@ -466,9 +468,15 @@ def test_fetch_of_node_either_uses_the_gate_or_fails_at_once(
         assert kept_out.stdout.startswith("failed ")
         assert net_lines(kept_out) == refused(443)
         return
-    for done in (let_through, kept_out):
+    assert let_through.stdout.splitlines() == ["200 it is a.test", "true"], let_through.stderr
+    assert net_lines(let_through) == net("a.test:443 · captured (command-line)")
+    assert kept_out.stdout.startswith("failed ")
+    assert net_lines(kept_out) == refused(443)
+    queries = list(lab.dns.queries)
+    for host in ("a.test", "b.test"):
+        done = product.run("--capture", "off", "--allow", "a.test:443", "--", node, "-e", FETCH, f"https://{host}/")
         assert done.stdout.splitlines() in (["failed EAI_AGAIN", "true"], ["failed ENOTFOUND", "true"]), done.stderr
-    assert lab.dns.queries == []
+    assert lab.dns.queries == queries
 
 
 # --- Python
@@ -543,7 +551,8 @@ JAVA = """
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("nobody")
-def test_java_uses_the_gate(product: Product, lab: Lab, client: Callable[[str], str]) -> None:
+@pytest.mark.parametrize("capture", ["off", "on"])
+def test_java_uses_the_gate(product: Product, lab: Lab, client: Callable[[str], str], capture: str) -> None:
     """B131: both of Java's clients, though neither reads a proxy variable; JAVA_TOOL_OPTIONS of the user's is kept."""
     java = client("java")
     modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=False).stdout
@@ -561,7 +570,17 @@ def test_java_uses_the_gate(product: Product, lab: Lab, client: Callable[[str], 
         f"-Djavax.net.ssl.trustStore={product.folder}/trust.p12 -Djavax.net.ssl.trustStorePassword=changeit"
     )
     urls = [f"{scheme}://{host}/" for host in ("a.test", "b.test") for scheme in ("http", "https")]
-    done = product.run("--allow", "a.test", "--", java, "Get.java", *urls)
+    done = product.run("--capture", capture, "--allow", "a.test", "--", java, "Get.java", *urls)
+    if capture == "on":
+        alert = "javax.net.ssl.SSLHandshakeException: Received fatal alert: access_denied"
+        assert done.stdout.splitlines() == [*["200"] * 4, "403", "403", alert, alert], done.stderr
+        assert sorted(net_lines(done)) == sorted(
+            [
+                *net("a.test:80 · captured (command-line) ×2", "a.test:443 · captured (command-line) ×2"),
+                *refused(80, 443, times=" ×2"),
+            ]
+        )
+        return
     assert done.stdout.splitlines() == [
         "200", "200", "200", "200", "403", "403",
         'java.io.IOException: Unable to tunnel through proxy. Proxy returns "HTTP/1.1 403 Forbidden"',
@@ -628,13 +647,18 @@ def test_cargo_uses_the_gate(product: Product, site: HttpsSite, client: Callable
 
 @pytest.mark.usefixtures("nobody")
 @pytest.mark.parametrize(
-    ("host", "says"),
-    [("b.test", "ssh: Could not resolve hostname b.test: "), ("1.2.3.5", "port 22: Network is unreachable")],
+    ("capture", "host", "says"),
+    [
+        ("off", "b.test", "ssh: Could not resolve hostname b.test: "),
+        ("off", "1.2.3.5", "port 22: Network is unreachable"),
+        ("on", "b.test", "to allow it: --allow b.test:22"),
+        ("on", "1.2.3.5", "to allow it: --allow 1.2.3.5:22"),
+    ],
 )
-def test_ssh_fails_at_once(product: Product, client: Callable[[str], str], host: str, says: str) -> None:
-    """B71, B88, B136: ssh knows no proxy: told so by its own words at once, for a name and for an address."""
+def test_ssh_fails_at_once(product: Product, client: Callable[[str], str], capture: str, host: str, says: str) -> None:
+    """B71, B88, B136: ssh knows no proxy: told so in its own protocol, or by its own words, at once."""
     began = time.monotonic()
-    done = product.run("--", client("ssh"), "-o", "BatchMode=yes", f"git@{host}", timeout=20)
+    done = product.run("--capture", capture, "--", client("ssh"), "-o", "BatchMode=yes", f"git@{host}", timeout=20)
     assert done.returncode == 255
     assert says in own_words(done)
     assert time.monotonic() - began < 10  # a resolver's or a connection's patience would be longer
@@ -695,7 +719,8 @@ def test_no_credential_and_no_other_proxy_is_inside(product: Product, lab: Lab, 
     assert PASSWORD not in done.stdout + done.stderr
     assert "1.2.3.80" not in done.stdout
     values = {line.partition("=")[2] for line in done.stdout.splitlines() if "proxy=" in line.lower()}
-    assert values == {"http://127.0.0.1:3128", "localhost,127.0.0.1,::1", "1"}  # the last is NODE_USE_ENV_PROXY
+    own = ",".join(("localhost,127.0.0.1,::1", inside.OWN4, inside.OWN6, *own_names(os.uname().nodename)))
+    assert values == {"http://127.0.0.1:3128", own, "1"}  # the last is NODE_USE_ENV_PROXY
     assert {"HTTP_PROXY=http://127.0.0.1:3128", "https_proxy=http://127.0.0.1:3128"} <= set(done.stdout.splitlines())
 
 

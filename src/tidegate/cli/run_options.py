@@ -38,8 +38,8 @@ what it may touch
   --hold NAME             netns (the default), open or offline
   --no-network            the same as --hold offline: no socket but between its own processes
   --open-network          the same as --hold open: no gate and no policy; says so each time
-  --capture MODE          connections that know no proxy: on (they arrive at the gate too), ports (those to some
-                          ports; where the kernel lacks netfilter) or off (they fail)
+  --capture MODE          connections that know no proxy: on (the default: they arrive at the gate too), ports (those
+                          to some ports, where the kernel lacks netfilter) or off (they fail)
   --no-selftest           do not prove the fence before the command starts
 
 what is said afterwards
@@ -94,7 +94,7 @@ class RunOptions(Value):
     no_folder_policy: bool = False
     shares: tuple[Share, ...] = ()
     hold: str = "netns"
-    capture: str = "off"
+    capture: str = "on"
     selftest: bool = True
     quiet: bool = False
     log: str = ""
@@ -168,7 +168,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
     phase = one("--phase", "runtime")
     if phase not in ("install", "runtime"):
         raise UsageError(f"there is no phase {phase!r}", fix="install or runtime")
-    capture = one("--capture", "off")
+    capture = one("--capture", "on")
     if capture not in CAPTURES:
         raise UsageError(f"there is no capture {capture!r}", fix=f"one of {', '.join(CAPTURES)}")
     if hold != "netns":

@@ -132,8 +132,12 @@ def test_a_private_address_names_the_line_that_lets_it_through(product: Product,
     assert "net: pypi.org:443 · tunneled (command-line)" in done.stderr.splitlines()
 
 
-def test_a_direct_connection_fails_at_once_and_reaches_nothing(product: Product, lab: Lab) -> None:
-    """HLD-1, B71, B77: without the proxy variables there is no network: an error at once, and not one byte outside."""
+@pytest.mark.parametrize("capture", ["on", "ports", "off"])
+def test_a_direct_connection_fails_at_once_and_reaches_nothing(product: Product, lab: Lab, capture: str) -> None:
+    """HLD-1, HLD-6, B71, B77: without the proxy variables: refused by the gate at once, by name where it is captured.
+
+    Without capture there is no network at all. Either way not one byte gets outside.
+    """
     origin = lab.origin("http", "1.2.3.4", 80)
     canary = lab.canary("127.0.0.1")
     code = (
@@ -142,26 +146,37 @@ def test_a_direct_connection_fails_at_once_and_reaches_nothing(product: Product,
         "here = ('127.0.0.1', int(sys.argv[1]))\n"
         "for target in (('1.2.3.4', 80), ('10.77.0.2', 22), here, ('169.254.169.254', 80)):\n"
         "    try:\n"
-        "        socket.create_connection(target, 5)\n"
-        "        print(target, 'CONNECTED')\n"
+        "        with socket.create_connection(target, 5) as wire:\n"
+        "            wire.sendall(b'GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')\n"
+        "            said = wire.recv(4096)\n"
+        "            print('403' if b' 403 ' in said else 'SSH' if said[:4] == b'SSH-' else said)\n"
         "    except OSError as error:\n"
         "        print(errno.errorcode[error.errno])\n"
         "print(time.monotonic() - began < 1)\n"
     )
-    done = product.run("--", "env", "-i", PYTHON, "-c", code, str(canary.port))
-    assert done.stdout.split() == ["ENETUNREACH", "ENETUNREACH", "ECONNREFUSED", "ENETUNREACH", "True"], done.stderr
+    done = product.run("--capture", capture, "--", "env", "-i", PYTHON, "-c", code, str(canary.port))
+    refused = ["ENETUNREACH"] * 3 if capture == "off" else ["403", "SSH", "403"]
+    assert done.stdout.split() == [*refused[:2], "ECONNREFUSED", refused[2], "True"], done.stderr
     assert origin.connections == canary.connections == 0
+    lines = done.stderr.splitlines()
+    recorded = [line for line in lines if line.startswith(("net: 1.2.3.4:80 · r", "net: 10.77.0.2:22 · r"))]
+    assert len(recorded) == (0 if capture == "off" else 2), done.stderr
 
 
-def test_names_fail_fast_without_a_resolver(product: Product) -> None:
-    """B88: a program that resolves before it asks the proxy is told at once, not after its resolver's patience."""
+def test_names_fail_fast(product: Product) -> None:
+    """B88: a program that resolves before it asks the proxy is told at once, not after its resolver's patience.
+
+    Without capture whatever the name is, with it where no rule could let the name through.
+    """
     code = (
         "import socket, time\n"
         "began = time.monotonic()\n"
         "try:\n    socket.getaddrinfo('a.test', 80)\n"
         "except socket.gaierror as error:\n    print('failed', time.monotonic() - began < 2)\n"
     )
-    assert product.run("--", PYTHON, "-c", code).stdout == "failed True\n"
+    assert product.run("--capture", "off", "--", PYTHON, "-c", code).stdout == "failed True\n"
+    closed = ("--profile", "closed", "--")
+    assert product.run(*closed, PYTHON, "-c", code).stdout == "failed True\n"
 
 
 def test_fail_on_refusal_makes_the_status_say_it(product: Product) -> None:
