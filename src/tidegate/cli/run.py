@@ -11,7 +11,7 @@ import sys
 import time
 
 from tidegate.cli.main import raw, say
-from tidegate.cli.run_options import USAGE, RunOptions, parse_run
+from tidegate.cli.run_options import USAGE, RunOptions, Share, parse_run
 from tidegate.model.errors import EXIT_REFUSAL, StartError, TidegateError
 from tidegate.model.verdict import Phase
 from tidegate.runtime.outputs import OutputFile
@@ -163,7 +163,7 @@ def _written(options: RunOptions, folder: str) -> tuple[str, ...]:
 
 def _order(options: RunOptions, *, new_log: bool) -> Order:
     from tidegate.runtime.agent import agent_files, harness_file
-    from tidegate.runtime.installation import installation_paths
+    from tidegate.runtime.installation import installation_paths, out_of_sight
     from tidegate.runtime.policy_sources import FOLDER_FILE, USER_FILE
     from tidegate.runtime.task import Order
 
@@ -196,7 +196,7 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
         command=options.command,
         folder=folder,
         environ=environ,
-        shares=options.shares,
+        shares=(*options.shares, *(Share(path, readonly=True) for path in out_of_sight(installation_paths()))),
         hidden=hidden,
         readonly=tuple(readonly),
         selftest=options.selftest,
