@@ -75,7 +75,7 @@ def _say(line: str) -> None:
 def main() -> None:
     """Fork the gate, hand it its work, and stay until it or we are told to end."""
     options, allowed = _arguments()
-    from tidegate.holds.hold import TaskSockets
+    from tidegate.holds.inside import TaskSockets
     from tidegate.runtime.gate_link import GateLink
 
     if "--profile" in options:

@@ -17,7 +17,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path[:0] = [os.path.join(ROOT, "src"), ROOT]
 
 from tidegate.holds import canaries, control  # noqa: E402 (found by the line above)
-from tidegate.holds.hold import LaunchSpec, Share, TaskSockets, find_hold  # noqa: E402
+from tidegate.holds.hold import LaunchSpec, Share, find_hold  # noqa: E402
+from tidegate.holds.inside import TaskSockets  # noqa: E402
 from tidegate.model.errors import StartError  # noqa: E402
 
 REFUSAL = b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n"

@@ -17,19 +17,12 @@ import _socket
 from _socket import AF_INET, AF_INET6, IPPROTO_IP, IPPROTO_IPV6, SOCK_CLOEXEC, SOCK_DGRAM, SOCK_STREAM
 
 from tidegate.holds import inside, netfilter, routes
-from tidegate.holds.inside import ON
+from tidegate.holds.inside import ADDRESSED, DATAGRAMS, ON, REDIRECTED, STREAMS, TURNED_AWAY
 from tidegate.holds.network import BACKLOG
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-# What a descriptor is for the gate.
-PROXY = "proxy"  # where programs that know of proxies connect
-REDIRECTED = "redirected"  # the kernel knows where a connection was going
-ADDRESSED = "addressed"  # the connection's own address here is where it was going
-DATAGRAMS, STREAMS = "datagrams", "streams"  # of the resolver
-TURNED_AWAY = "turned-away"  # netlink: what failed at once
 
 # Where programs that know no proxy go: ssh, HTTP, TLS, git, and databases.
 COMMON_PORTS = (22, 80, 443, 9418, 3306, 5432, 5671, 5672, 6379, 27017)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
+    from tidegate.holds.inside import TaskSockets
     from tidegate.model.errors import StartError
 else:
     Protocol = object
@@ -52,17 +53,6 @@ class LaunchSpec(Value):
     stdio: Any = None
     capture: str = OFF
     capture_ports: tuple[int, ...] = ()
-
-
-class TaskSockets(Value):
-    """What was made inside a task's network for its gate: descriptors, and for each its role (capture.py)."""
-
-    roles: tuple[str, ...]
-    descriptors: tuple[int, ...]
-
-    def of(self, role: str) -> tuple[int, ...]:
-        """Return the descriptors of a role."""
-        return tuple(fd for one, fd in zip(self.roles, self.descriptors, strict=True) if one == role)
 
 
 class RunningTask:

@@ -31,8 +31,8 @@ from tidegate.holds import (
 )
 from tidegate.holds.canaries import Canaries
 from tidegate.holds.device import SHARED_MEMORY
-from tidegate.holds.hold import LaunchSpec, RunningTask, TaskSockets
-from tidegate.holds.inside import OFF, PORTS
+from tidegate.holds.hold import LaunchSpec, RunningTask
+from tidegate.holds.inside import OFF, ON, PORTS, PROXY, TaskSockets
 from tidegate.holds.mountinfo import is_within
 from tidegate.holds.plan import Plan, make_plan
 from tidegate.holds.seccomp import NETNS, OPEN
@@ -59,7 +59,8 @@ class NamespaceHold:
 
         All but the question to the gate is tried: there is no gate yet.
         """
-        spec = LaunchSpec(argv=(), env={"HOME": "/"}, cwd="/", selftest=False)
+        mode = ON if self.name == NETNS else OFF
+        spec = LaunchSpec(argv=(), env={"HOME": "/"}, cwd="/", selftest=False, capture=mode)
         try:
             task = self._launch(spec, lambda _sockets: None, _end)
         except StartError as error:
@@ -230,7 +231,7 @@ class _Child:
             if self._kind == NETNS:
                 network.raise_loopback()
                 stage = "listener"
-                made = [(capture.PROXY, network.listen(self._spec.port))]
+                made = [(PROXY, network.listen(self._spec.port))]
                 if self._spec.capture != OFF:
                     stage = "capture"
                     made += self._capture()

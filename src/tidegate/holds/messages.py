@@ -64,7 +64,7 @@ def explain(stage: str, code: int, text: str, facts: Facts | None = None) -> Sta
     if code in DENIED:
         found = _denied(stage, text, facts)
     elif stage == "capture":
-        found = None
+        found = _hold_in_hold(facts)  # its filter knows no netfilter
     elif code in (errno.ENOSPC, errno.EUSERS):
         found = _exhausted(facts)
     elif code == errno.ENOSYS:
@@ -129,11 +129,9 @@ def apparmor_profile(program: str) -> str:
 
 def _denied(stage: str, text: str, facts: Facts) -> tuple[str, str] | None:
     root = os.geteuid() == 0
-    if IN_A_TASK in os.environ and facts.status("NoNewPrivs") == "1":
-        return (
-            "this is a task of tidegate already, and there is no hold inside a hold",
-            "run the command as it is; the gate around it stays",
-        )
+    nested = _hold_in_hold(facts)
+    if nested:
+        return nested
     if not root and facts.setting("proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
         profile = apparmor_profile(os.path.realpath(sys.executable))
         return (
@@ -171,6 +169,15 @@ def _denied(stage: str, text: str, facts: Facts) -> tuple[str, str] | None:
         return (
             "the kernel does not let this process make user namespaces (a chroot, or a security module, forbids it)",
             "run tidegate outside the chroot, or as root",
+        )
+    return None
+
+
+def _hold_in_hold(facts: Facts) -> tuple[str, str] | None:
+    if IN_A_TASK in os.environ and facts.status("NoNewPrivs") == "1":
+        return (
+            "this is a task of tidegate already, and there is no hold inside a hold",
+            "run the command as it is; the gate around it stays",
         )
     return None
 

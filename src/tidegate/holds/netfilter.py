@@ -51,6 +51,8 @@ _GATE = ((IPV4, inside.packed(inside.GATE4)), (IPV6, inside.packed(inside.GATE6)
 # Seconds. The defaults keep what has ended for up to two minutes, too long for a loop of short connections; on a
 # loopback nothing arrives late.
 TIMEOUTS = (
+    ("nf_conntrack_tcp_timeout_syn_sent", b"10"),
+    ("nf_conntrack_tcp_timeout_syn_recv", b"10"),
     ("nf_conntrack_tcp_timeout_time_wait", b"1"),
     ("nf_conntrack_tcp_timeout_close", b"1"),
     ("nf_conntrack_udp_timeout", b"5"),

@@ -80,7 +80,11 @@ def connect(protocol: int) -> _socket.socket:
     Raises:
         OSError: where the kernel has no such protocol.
     """
-    return _socket.socket(AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, protocol)
+    try:
+        return _socket.socket(AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, protocol)
+    except OSError as error:
+        error.filename = f"netlink of kind {protocol}"
+        raise
 
 
 def transact(wire: _socket.socket, messages: Sequence[Message]) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from tidegate.holds.hold import TaskSockets
+    from tidegate.holds.inside import TaskSockets
     from tidegate.journal.summary import Row
 
 _GONE = "the gate ended before the task began"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from tidegate.gate.capture import Capture
     from tidegate.gate.gate import Gate, GateTask
-    from tidegate.holds.hold import TaskSockets
+    from tidegate.holds.inside import TaskSockets
     from tidegate.journal.tasklog import TaskLog
     from tidegate.model.event import Event
 
@@ -120,7 +120,7 @@ def _serve(channel: socket) -> None:
     # These imports run while the front still builds the namespace: two cores share the start.
     from tidegate.gate.gate import Gate, GateTask
     from tidegate.gate.upstream import upstream_from_environment
-    from tidegate.holds.hold import TaskSockets
+    from tidegate.holds.inside import TaskSockets
     from tidegate.journal.tasklog import MAX_BYTES, UNBOUNDED, TaskLog
     from tidegate.policy.snapshot import from_plain
 
@@ -185,26 +185,26 @@ def _serve(channel: socket) -> None:
 
 def serve_sockets(gate: Gate, task: GateTask, sockets: TaskSockets, own_names: tuple[str, ...]) -> Capture | None:
     """Serve what a hold made: the proxy's listener, and what captures, which is returned where it does."""
-    from tidegate.holds import capture
+    from tidegate.holds import inside
 
-    for fd in sockets.of(capture.PROXY):
+    for fd in sockets.of(inside.PROXY):
         gate.add_listener(fd, task)
-    if set(sockets.roles) == {capture.PROXY}:
+    if set(sockets.roles) == {inside.PROXY}:
         return None
     from tidegate.gate.capture import CaptureSockets
     from tidegate.gate.original import ADDRESSED, REDIRECTED
     from tidegate.gate.turned_away import TurnedAway
 
-    ways = ((capture.REDIRECTED, REDIRECTED), (capture.ADDRESSED, ADDRESSED))
+    ways = ((inside.REDIRECTED, REDIRECTED), (inside.ADDRESSED, ADDRESSED))
     captured = gate.add_capture(
         CaptureSockets(
             listeners=tuple((fd, way) for role, way in ways for fd in sockets.of(role)),
-            datagrams=sockets.of(capture.DATAGRAMS),
-            streams=sockets.of(capture.STREAMS),
+            datagrams=sockets.of(inside.DATAGRAMS),
+            streams=sockets.of(inside.STREAMS),
             own_names=frozenset(own_names),
         ),
         task,
     )
-    for fd in sockets.of(capture.TURNED_AWAY):
+    for fd in sockets.of(inside.TURNED_AWAY):
         TurnedAway(gate, fd, captured.record_direct)
     return captured

@@ -12,7 +12,7 @@ MADE = """
     network.raise_loopback()
     proxy = network.listen(3128)
     def made(*arguments, **more):
-        return [(role, socket.socket(fileno=fd)) if role != capture.TURNED_AWAY else (role, fd)
+        return [(role, socket.socket(fileno=fd)) if role != addresses.TURNED_AWAY else (role, fd)
                 for role, fd in capture.capture(*arguments, **more)]
     def reach(address, port):
         return socket.create_connection((address, port), 5)
@@ -45,7 +45,7 @@ def test_without_a_resolv_conf_loopback_is_asked() -> None:
     code = (
         MADE
         + """
-    print(*(wire.getsockname()[0] for role, wire in made('on', 3128, loopback=True) if role == capture.DATAGRAMS))
+    print(*(wire.getsockname()[0] for role, wire in made('on', 3128, loopback=True) if role == addresses.DATAGRAMS))
     """
     )
     assert apart(code) == "198.18.0.2 fd74:6467:6174:6500::2 127.0.0.1 ::1\n"
@@ -72,7 +72,7 @@ def test_ports_need_no_netfilter() -> None:
         MADE
         + """
     listeners = {wire.getsockname()[1]: wire for role, wire in made('ports', 3128, (8443, 53, 3128, 443))
-                 if role == capture.ADDRESSED}
+                 if role == addresses.ADDRESSED}
     print(set(listeners) == {*capture.COMMON_PORTS, 8443})
     for address in ('1.2.3.4', '169.254.169.254', '2600:beef::1'):
         for port in (22, 443, 8443):
@@ -98,7 +98,7 @@ def test_without_ipv6_ipv4_is_captured_all_the_same() -> None:
         with open(f'/proc/sys/net/ipv6/conf/{name}/disable_ipv6', 'w') as file:
             file.write('1')
     mode = sys.argv[1]
-    families = {wire.family.name for role, wire in made(mode, 3128) if role != capture.TURNED_AWAY}
+    families = {wire.family.name for role, wire in made(mode, 3128) if role != addresses.TURNED_AWAY}
     print(families, attempt(reach, '2600:beef::1', 80))
     """
     )

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from tidegate.holds import control
-from tidegate.holds.hold import LaunchSpec, RunningTask, TaskSockets, find_hold
+from tidegate.holds.hold import LaunchSpec, RunningTask, find_hold
 
 
 def sleeper() -> tuple[RunningTask, int]:
@@ -64,9 +64,3 @@ def test_a_spec_needs_the_command_and_has_safe_defaults() -> None:
     """Nothing is shared and the self-test is on unless somebody says otherwise (HLD-11, HLD-14)."""
     spec = LaunchSpec(argv=("true",), env={}, cwd="/")
     assert (spec.shares, spec.selftest, spec.port, spec.workspace) == ((), True, 3128, None)
-
-
-def test_sockets_are_found_by_their_role() -> None:
-    """A role may have several descriptors, or none."""
-    made = TaskSockets(("proxy", "streams", "streams"), (3, 4, 5))
-    assert (made.of("proxy"), made.of("streams"), made.of("x")) == ((3,), (4, 5), ())

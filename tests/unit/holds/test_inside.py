@@ -16,3 +16,9 @@ def test_the_gate_never_gives_these_to_a_name() -> None:
         assert family.offset(inside.packed(own)) == synthetic.FIRST
         assert family.offset(inside.packed(gate)) == synthetic.SECOND
     assert synthetic.SECOND < synthetic.RESERVED
+
+
+def test_sockets_are_found_by_their_role() -> None:
+    """A role may have several descriptors, or none."""
+    made = inside.TaskSockets(("proxy", "streams", "streams"), (3, 4, 5))
+    assert (made.of("proxy"), made.of("streams"), made.of("x")) == ((3,), (4, 5), ())

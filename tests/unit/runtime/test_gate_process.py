@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.lab.api import Lab, raw
-from tidegate.holds.hold import TaskSockets
+from tidegate.holds.inside import TaskSockets
 from tidegate.model.errors import StartError
 from tidegate.policy.layers import command_line, join
 from tidegate.policy.snapshot import to_plain
@@ -176,7 +176,7 @@ _IDLE = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
 import _socket
-from tidegate.holds.hold import TaskSockets
+from tidegate.holds.inside import TaskSockets
 from tidegate.policy.layers import join
 from tidegate.policy.snapshot import to_plain
 from tidegate.runtime.gate_link import GateLink
