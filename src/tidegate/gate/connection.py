@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from _socket import MSG_MORE, MSG_PEEK, SO_ERROR, SOL_SOCKET, socket
 
-from tidegate.gate.dial import begin, reason_of
+from tidegate.gate.dial import begin, reason_of, why_broken
 from tidegate.gate.judge import Judge
 from tidegate.gate.linger import render
 from tidegate.gate.reactor import ENDED, IN
@@ -347,7 +347,7 @@ class Client:
     def broken(self, error: Exception) -> None:
         """A bug: this connection ends, and only it."""
         if self.stage < Stage.TUNNEL:
-            self.fail(Reason.INTERNAL, "")
+            self.fail(why_broken(error), "")
             return
         # It had handed its socket on: whoever owns it now is what broke.
         owner = self.gate.reactor.table.get(self.fd)

@@ -67,6 +67,12 @@ def reason_of(number: int) -> Reason:
     return Reason.UPSTREAM_UNREACHABLE
 
 
+def why_broken(error: Exception) -> Reason:
+    """Return the reason for a connection that broke: a bug of ours, unless the machine had nothing left for it."""
+    exhausted = isinstance(error, OSError) and error.errno in _EXHAUSTED
+    return Reason.OUT_OF_RESOURCES if exhausted else Reason.INTERNAL
+
+
 def begin(packed: bytes, text: str, port: int) -> tuple[_socket.socket | None, int]:
     """Start a connection. Returns its socket and 0 (connected) or EINPROGRESS, else None and why not (an errno)."""
     try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from _socket import SO_LINGER, SOL_SOCKET
 
+from tidegate.gate.dial import why_broken
 from tidegate.gate.linger import RESET, render
 from tidegate.gate.outlet import Outlet
 from tidegate.gate.reactor import remaining
@@ -180,7 +181,7 @@ class Ends:
         if self.closed and owner is not None and owner is not self:
             owner.broken(error)  # it had handed its socket on
         else:
-            self.abort(Reason.INTERNAL)
+            self.abort(why_broken(error))
 
     def drop_origin(self) -> None:
         """Close the connection to the origin, if there is one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from typing import TYPE_CHECKING
 
@@ -158,7 +159,12 @@ def test_an_answer_that_comes_before_ask_returns(lab: Lab, serve: Serve) -> None
     assert gate.raw(connect("q.test"), until=b"hi").endswith(b"hi")
 
 
-def test_a_machine_that_does_not_tell_its_addresses_refuses_and_keeps_nothing(lab: Lab, serve: Serve) -> None:
+@pytest.mark.parametrize(
+    ("number", "reason"), [(errno.EPERM, Reason.INTERNAL), (errno.EMFILE, Reason.OUT_OF_RESOURCES)]
+)
+def test_a_machine_that_does_not_tell_its_addresses_refuses_and_keeps_nothing(
+    lab: Lab, serve: Serve, number: int, reason: Reason
+) -> None:
     """ADR-2: without them nothing is admitted, also where that shows only after the look-up; no connection hangs."""
     lab.dns.set("a.test", A=["1.2.3.4"])
     fine = Surroundings(frozenset(), frozenset())
@@ -167,13 +173,13 @@ def test_a_machine_that_does_not_tell_its_addresses_refuses_and_keeps_nothing(la
     def surroundings() -> Surroundings:
         asked.append(1)
         if len(asked) > 1:
-            raise OSError("no descriptor left")
+            raise OSError(number, "the kernel does not tell")
         return fine
 
     gate = serve("a.test:443", surroundings=surroundings)
     try:
-        assert gate.raw(connect("a.test")).startswith(b"HTTP/1.1 500 ")
-        assert gate.event().reason is Reason.INTERNAL
+        assert gate.raw(connect("a.test")).startswith(b"HTTP/1.1 %d " % reason.status)
+        assert gate.event().reason is reason
         gate.idle()
         assert len(gate.faults) == 1
     finally:
