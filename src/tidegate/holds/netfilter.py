@@ -9,7 +9,7 @@ no right to change it. The last chain's policy is `drop`, so that what nobody th
 turned away while it is sent and not on arrival: the sender gets an error for this very packet (EPERM), and a
 connected socket the answer of a closed port as well (ECONNREFUSED), so that QUIC falls back at once.
 
-By raw netlink: no `nft` is needed, and it is faster (bench/RESULTS.md).
+By raw netlink: no `nft` is needed, and it is faster (docs/decisions/0005-capture-by-raw-netlink.md).
 """
 
 from __future__ import annotations
