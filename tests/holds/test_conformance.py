@@ -486,7 +486,8 @@ def test_a_hold_inside_a_hold_is_refused_by_name(user: str) -> None:
     )
     source = os.path.join(os.path.dirname(os.path.dirname(held.HERE)), "src")
     argv = [held.PYTHON, "-I", "-c", program, source]
-    answer = held.hold("netns", argv, user=user, env={"TIDEGATE_TASK": "x"})
+    shares = [(source, True)]  # the clone may lie in /tmp
+    answer = held.hold("netns", argv, user=user, env={"TIDEGATE_TASK": "x"}, shares=shares)
     assert "no hold inside a hold" in answer["out"], answer["out"]
 
 
