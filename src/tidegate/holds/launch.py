@@ -182,10 +182,27 @@ class _Construction:
         try:
             userns.write_maps(init)
         except OSError as error:
-            raise messages.explain("map", error.errno or 0, str(error.filename)) from error
+            raise self._said() or messages.explain("map", error.errno or 0, str(error.filename)) from error
         os.waitpid(self._outer, 0)
         self._outer = 0
-        control.send(self._wire, "mapped")
+        try:
+            control.send(self._wire, "mapped")
+        except OSError as error:
+            raise self._said() or messages.ended_early() from error
+
+    def _said(self) -> StartError | None:
+        """Why init ended, where it has: it says so first, and we may come to its end before we come to its word."""
+        os.set_blocking(self._wire, False)
+        try:
+            while received := control.receive(self._wire):
+                message, descriptors = received
+                for descriptor in descriptors:
+                    os.close(descriptor)
+                if message.startswith("failed "):
+                    return messages.explain(*control.parse_failed(message))
+        except BlockingIOError:
+            return None  # everything that was said has been read
+        return None
 
 
 class _Child:

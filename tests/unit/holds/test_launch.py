@@ -146,3 +146,31 @@ def test_the_probe_finds_what_launch_would() -> None:
     """
     )
     assert apart(code) == "None True\nhold-unshare None\n"
+
+
+@pytest.mark.parametrize("slow", ["before the maps", "after the maps"])
+def test_what_init_said_is_told_although_it_is_gone(slow: str) -> None:
+    """HLD-7, HLD-12: init fails and ends before the front has written its maps, or said so: its own reason is told."""
+    code = (
+        RUN
+        + """
+    import time
+    def fails(*arguments, **more):
+        raise OSError(95, 'x', 'the nat chain capture')
+    launch.capture.capture = fails
+    write, fork = launch.userns.write_maps, os.fork
+    def until_dead(pid):
+        while open(f'/proc/{pid}/stat').read().rpartition(')')[2].split()[0] not in 'ZX':
+            time.sleep(0.001)
+    def late(pid):
+        if sys.argv[1] == 'before the maps':
+            until_dead(pid)
+            raise PermissionError(13, 'x', '/proc/setgroups')
+        write(pid)
+        until_dead(pid)
+    launch.userns.write_maps = late
+    print(tried(capture='on'), left() == before)
+    """
+    )
+    assert apart(code, slow).startswith("hold-capture this kernel cannot capture")
+    assert apart(code, slow).endswith(" True\n")
