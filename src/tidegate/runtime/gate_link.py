@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tidegate.holds.inside import TaskSockets
     from tidegate.journal.summary import Row
 
+_PIECE = 65536
 _GONE = "the gate ended before the task began"
 _AGAIN = "run it again; if it stays, this is a bug of tidegate"
 
@@ -97,31 +98,42 @@ class GateLink:
     def heard(self, data: bytes) -> None:
         """Take bytes that the front's loop read from the channel: warnings of a running gate."""
         self._buffer += data
-        while len(self._buffer) >= 4:
-            end = 4 + int.from_bytes(self._buffer[:4], "big")
-            if len(self._buffer) < end:
-                return
-            message = marshal.loads(bytes(self._buffer[4:end]))  # noqa: S302  from our own child
-            del self._buffer[:end]
-            if message and message[0] in ("warn", "failed"):
-                self._warn(": ".join(part for part in message[1:] if part))
+        while (message := self._whole_frame()) is not None:
+            self._tell(message)
 
     def finish(self) -> tuple[list[Row], int] | None:
         """End the gate and return its counts: rows and how many did not fit. None when it is gone already."""
         try:
             send(self.channel, ("finish",))
             while True:
-                message = receive(self.channel)[0]
-                if message[0] == "summary":
+                # What the loop read last may be the beginning of the next frame.
+                message = self._whole_frame()
+                if message is None:
+                    data = self.channel.recv(_PIECE)
+                    if not data:
+                        return None
+                    self._buffer += data
+                elif message[0] == "summary":
                     return message[1], message[2]
-                if message[0] == "warn":
-                    self._warn(message[1])
-                elif message[0] == "failed":
-                    return None
-        except ChannelClosedError:
+                else:
+                    self._tell(message)
+        except (ChannelClosedError, OSError):
             return None
         finally:
             self.close()
+
+    def _whole_frame(self) -> Any:
+        """Take one frame off what was read, None while there is no whole one."""
+        end = 4 + int.from_bytes(self._buffer[:4], "big")
+        if len(self._buffer) < 4 or len(self._buffer) < end:
+            return None
+        message = marshal.loads(bytes(self._buffer[4:end]))  # noqa: S302  from our own child
+        del self._buffer[:end]
+        return message
+
+    def _tell(self, message: tuple[Any, ...]) -> None:
+        if message[0] in ("warn", "failed"):
+            self._warn(": ".join(part for part in message[1:] if part))
 
     def close(self) -> None:
         """Close our end, which ends the gate, and reap it."""

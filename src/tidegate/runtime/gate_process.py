@@ -141,6 +141,7 @@ def _serve(channel: socket) -> None:
         wall=time.time,  # noqa: TID251  likewise
         upstream=upstream_from_environment(order["environment"]),
         protected_ports=frozenset(order["protected_ports"]),
+        fault=lambda error: warn(f"a connection was closed by a bug of tidegate: {type(error).__name__}: {error}"),
     )
     task = GateTask(order["task"], from_plain(order["policy"]), Phase(order["phase"]))
     send(channel, ("ready",))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import marshal
 import os
+import signal
+from _socket import socketpair
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,25 @@ def test_warnings_of_a_running_gate_arrive_whatever_their_pieces() -> None:
         link.heard(data[index : index + 1])
     link.close()
     assert warned == ["the disk is full", "what: fix"]
+
+
+@pytest.mark.parametrize("cut", [0, 1, 4, 9, 30])
+def test_what_the_loop_read_before_the_end_is_not_lost(cut: int) -> None:
+    """JRN-1: the summary is whole, wherever the front's last read cut the stream of frames."""
+    warned: list[str] = []
+    link = GateLink(warned.append)
+    pid, link.pid = link.pid, 0
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    link.channel.close()
+    link.channel, gate = socketpair()
+    data = _frame(("warn", "late")) + _frame(("summary", [("row",)], 3))
+    link.heard(data[:cut])
+    gate.sendall(data[cut:])
+    assert link.finish() == ([("row",)], 3)
+    assert warned == ["late"]
+    gate.close()
+    link.channel.close()
 
 
 def test_a_gate_that_cannot_take_its_order_is_a_start_error() -> None:
