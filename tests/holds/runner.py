@@ -16,7 +16,7 @@ from typing import Any
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(ROOT, "src"), ROOT]
 
-from tidegate.holds import canaries, control  # noqa: E402 (found by the line above)
+from tidegate.holds import canaries, control, linux  # noqa: E402 (found by the line above)
 from tidegate.holds.hold import LaunchSpec, Share, find_hold  # noqa: E402
 from tidegate.holds.inside import TaskSockets  # noqa: E402
 from tidegate.model.errors import StartError  # noqa: E402
@@ -70,12 +70,39 @@ class Machine:
             "unix_abstract": self._add_unix(f"@{mark}"),
         }
 
+    def late_paths(self) -> dict[str, str]:
+        """Where `listen_late` will put its sockets."""
+        return {
+            "late_home": self.home + "/late.sock",
+            "late_work": self.workspace + "/late.sock",
+            "late_elsewhere": self.workspace + "/elsewhere.sock",
+        }
+
+    def listen_late(self) -> None:
+        """Open more, when the task's view is built: at home, in the workspace, and from a namespace of its own."""
+        paths = self.late_paths()
+        self._add_unix(paths["late_home"])
+        self._add_unix(paths["late_work"])
+        here, there = socket.socketpair()
+        child = os.fork()
+        if child == 0:
+            linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNET)
+            wire = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            wire.bind(paths["late_elsewhere"])
+            socket.send_fds(there, [b"x"], [wire.fileno()])
+            os._exit(0)
+        wire = socket.socket(fileno=socket.recv_fds(here, 1, 1)[1][0])
+        os.waitpid(child, 0)
+        self.files.append(paths["late_elsewhere"])
+        self._watch(wire)
+
     def close(self) -> None:
         """Close the listeners and remove their files."""
         for wire in self.sockets:
             wire.close()
         for name in self.files:
-            os.unlink(name)
+            if os.path.lexists(name):
+                os.unlink(name)
 
     def _add(self, family: int, kind: int, address: tuple[str, int], *, expected: bool = False) -> int:
         wire = socket.socket(family, kind)
@@ -180,7 +207,7 @@ def dig(hole: str) -> None:
     elif hole == "netfilter":
         launch.capture.netfilter.install = _no_netfilter  # type: ignore[assignment]
     elif hole == "filter":
-        seccomp.install = lambda filter_bytes: None  # type: ignore[assignment]  # noqa: ARG005
+        seccomp.install = lambda filter_bytes, *, listener=False: None  # type: ignore[assignment]  # noqa: ARG005
     elif hole == "capabilities":
         capabilities.drop_all = lambda: None  # type: ignore[assignment]
     elif hole == "tmp":
@@ -222,6 +249,8 @@ def main(wishes: dict[str, Any]) -> dict[str, Any]:
     held = machine.listen() if wishes.get("listeners", True) else {}
     for name in ("home", "workspace", "hidden", "hidden_link", "absent", "readonly", "readonly_file"):
         held[name] = getattr(machine, name)
+    if wishes.get("listeners", True):
+        held |= machine.late_paths()
     held |= {"hold": wishes.get("table", wishes["hold"]), "port": 3128}
     leaked = socket.socket()
     leaked.set_inheritable(True)
@@ -266,6 +295,8 @@ def main(wishes: dict[str, Any]) -> dict[str, Any]:
     else:
         if wishes.get("wait_for_death"):
             os.write(kept[1], json.dumps({"init": task.pid, "front": os.getpid()}).encode() + b"\n")
+        if wishes.get("listeners", True):
+            machine.listen_late()
         task.start()
         while received := control.receive(task.control):
             said.append(received[0])

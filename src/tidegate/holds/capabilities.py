@@ -45,6 +45,17 @@ def drop_all() -> None:
     linux.call("capset", header, bytes(24))
 
 
+def keep_only(wanted: int) -> None:
+    """Have no capability but those of this mask (bits by number), and none to pass on.
+
+    Raises:
+        OSError: when the kernel refuses.
+    """
+    header = _VERSION_3.to_bytes(4, "little") + bytes(4)
+    halves = (wanted & 0xFFFFFFFF, wanted >> 32)  # struct __user_cap_data_struct: effective, permitted, inheritable
+    linux.call("capset", header, b"".join(half.to_bytes(4, "little") * 2 + bytes(4) for half in halves))
+
+
 def no_new_privileges() -> None:
     """Nothing this process or a child executes gives more rights than it has (set-uid, file capabilities)."""
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tidegate.holds import capabilities, landlock, seccomp
 
 
-def enter(kind: str) -> None:
-    """Give up everything, for good.
+def enter(kind: str) -> int | None:
+    """Give up everything, for good. What the watcher answers is the descriptor that is returned (None in `open`).
 
     Raises:
         OSError: when the kernel refuses a step; the process must end then.
@@ -16,5 +16,6 @@ def enter(kind: str) -> None:
     capabilities.no_new_privileges()
     if kind == seccomp.OPEN:
         landlock.close_abstract_sockets()
-    seccomp.install(seccomp.program(kind))
+    listener = seccomp.install(seccomp.program(kind), listener=kind != seccomp.OPEN)
     capabilities.close_to_others()
+    return listener if kind != seccomp.OPEN else None

@@ -58,10 +58,11 @@ class LaunchSpec(Value):
 class RunningTask:
     """A task that is held. It waits for `start`; all its processes end with `pid`, the init of its namespace."""
 
-    def __init__(self, pid: int, control_fd: int, pty_master: int | None) -> None:
+    def __init__(self, pid: int, control_fd: int, pty_master: int | None, watcher: int = 0) -> None:
         self.pid = pid
         self.control = control_fd
         self.pty_master = pty_master
+        self._watcher = watcher  # our child that answers for unix sockets, 0 for none
         self._status: int | None = None
 
     def send(self, message: str) -> None:
@@ -85,6 +86,9 @@ class RunningTask:
         if self._status is None:
             _pid, self._status = os.waitpid(self.pid, 0)
             os.close(self.control)
+            if self._watcher:
+                os.kill(self._watcher, signal.SIGKILL)
+                os.waitpid(self._watcher, 0)
         return self._status
 
 

@@ -3,7 +3,8 @@
     front          A (forked, ends at once)      init (PID 1 inside)
     fork ────────► unshare, fork ──────────────► lo up, listen ── sockets+fds ─► front hands them to the gate
     write the maps, reap A ── mapped ──────────► mounts
-                                                 run_init: pty, enter() (no rights left), self-test ── probed ─► front
+    fork the watcher ◄── watch+fd ────────────── run_init: pty, enter() (no rights left)
+                                                 self-test ── probed ─► front
     did a canary hear anything? no: the task is held and waits for `start`
 
 Rules of the file: the child ends by os._exit on every path; the front ends with a task or with a StartError and then
@@ -28,6 +29,7 @@ from tidegate.holds import (
     network,
     selftest,
     userns,
+    watcher,
 )
 from tidegate.holds.canaries import Canaries
 from tidegate.holds.device import SHARED_MEMORY
@@ -100,7 +102,8 @@ class NamespaceHold:
             os.close(ours)
             _Child(self.name, front, theirs, spec, plan, canaries, finish).run()
         os.close(theirs)
-        construction = _Construction(ours, outer, deliver if self.has_gate else None)
+        shares = None if self.name == OPEN else tuple(os.path.realpath(share.path) for share in spec.shares)
+        construction = _Construction(ours, outer, deliver if self.has_gate else None, shares)
         try:
             task = construction.await_proof()
             if canaries:
@@ -117,12 +120,21 @@ class NamespaceHold:
 class _Construction:
     """The front's half."""
 
-    def __init__(self, wire: int, outer: int, deliver: Callable[[TaskSockets], None] | None) -> None:
+    def __init__(
+        self,
+        wire: int,
+        outer: int,
+        deliver: Callable[[TaskSockets], None] | None,
+        shares: Sequence[str] | None,
+    ) -> None:
         self._wire = wire
         self._outer = outer
         self._init = 0
         self._pty: int | None = None
         self._deliver = deliver
+        self._shares = shares  # None: nobody watches
+        self._watcher = 0
+        self._to_watcher = -1
 
     def await_proof(self) -> RunningTask:
         """Do our part until init says `probed`."""
@@ -133,7 +145,7 @@ class _Construction:
             message, descriptors = received
             word, _, rest = message.partition(" ")
             if word == "probed":
-                return RunningTask(self._init, self._wire, self._pty)
+                return RunningTask(self._init, self._wire, self._pty, self._watcher)
             if word == "failed":
                 raise messages.explain(*control.parse_failed(message))
             if word == "unshared":
@@ -145,11 +157,24 @@ class _Construction:
                 finally:
                     for descriptor in descriptors:
                         os.close(descriptor)
+            elif word == "watch":
+                self._hand_over(descriptors[0])
             elif word == "pty":
                 self._pty = descriptors[0]
             else:
                 for descriptor in descriptors:
                     os.close(descriptor)
+
+    def _hand_over(self, listener: int) -> None:
+        """Give the watcher what it answers at. It then has the only one: when it ends, every call fails."""
+        try:
+            control.send(self._to_watcher, "watch", (listener,))
+        except OSError:
+            return  # it has ended; the self-test says so
+        finally:
+            os.close(self._to_watcher)
+            self._to_watcher = -1
+            os.close(listener)
 
     def tear_down(self) -> None:
         """Kill and reap whatever there is. A ends by itself and first, because init is its child until then."""
@@ -159,6 +184,10 @@ class _Construction:
             self._init = self._announced()
         if self._init:
             _kill_and_reap(self._init)
+        if self._watcher:
+            _kill_and_reap(self._watcher)
+        if self._to_watcher >= 0:
+            os.close(self._to_watcher)
         os.close(self._wire)
         if self._pty is not None:
             os.close(self._pty)
@@ -181,6 +210,7 @@ class _Construction:
         self._init = init
         try:
             userns.write_maps(init)
+            found = watcher.find(init) if self._shares is not None else ()
         except OSError as error:
             raise self._said() or messages.explain("map", error.errno or 0, str(error.filename)) from error
         os.waitpid(self._outer, 0)
@@ -188,7 +218,11 @@ class _Construction:
         try:
             control.send(self._wire, "mapped")
         except OSError as error:
+            for descriptor in found:
+                os.close(descriptor)
             raise self._said() or messages.ended_early() from error
+        if self._shares is not None:
+            self._watcher, self._to_watcher = watcher.start(found, self._shares)  # while init is busy with mounts
 
     def _said(self) -> StartError | None:
         """Why init ended, where it has: it says so first, and we may come to its end before we come to its word."""
@@ -270,11 +304,21 @@ class _Child:
         return capture.capture(spec.capture, spec.port, spec.capture_ports, loopback=self._plan.asks_loopback)
 
     def _enter(self) -> None:
-        confine.enter(self._kind)
+        listener = confine.enter(self._kind)
+        if listener is not None:
+            control.send(self._wire, "watch", (listener,))
+            os.close(listener)
 
     def _test(self) -> None:
+        linux.prctl(linux.PR_SET_DUMPABLE, 1)  # the watcher takes our sockets; nobody else is there yet
+        self._test_all()
+        capabilities.close_to_others()
+
+    def _test_all(self) -> None:
         with open("/proc/self/status", encoding="ascii", errors="replace") as status:
             selftest.check_confinement(status.read())
+        if self._kind != OPEN:
+            selftest.check_watcher()
         if not self._spec.selftest:
             return
         selftest.check_sockets(self._kind)

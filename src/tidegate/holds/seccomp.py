@@ -13,7 +13,10 @@ tries (Linux 3.18, "detach mounts"). So nobody may leave those behind: no pivot_
 newer kernel that makes a mount namespace from a part. An engine for containers does not run inside; browsers do. For
 the same reason no snapshots of file systems: in a copy nothing is covered.
 
-It does not look at paths or addresses: mounts and the network namespace are what they are for. seccomp(2).
+It does not look at paths or addresses: mounts and the network namespace are what they are for. But a unix socket with
+a path is found wherever its file is in sight, so connect() and listen() are handed to the watcher (watcher.py), and
+there are no unix *datagram* sockets: sendmsg() names their receiver behind a pointer, and handing every sendmsg() to
+another process would cost each program that uses it dearly. `open` shares the machine's sockets anyway. seccomp(2).
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from __future__ import annotations
 import errno
 
 from tidegate.holds import linux
-from tidegate.holds.bpf import ALLOW, ARCHITECTURE, ERRNO, KILL_PROCESS, NUMBER, Program, argument
+from tidegate.holds.bpf import ALLOW, ARCHITECTURE, ERRNO, KILL_PROCESS, NOTIFY, NUMBER, Program, argument
 from tidegate.holds.syscalls import AUDIT_ARCH_X86_64, TABLES, X32_BIT
 
 NETNS = "netns"
@@ -30,7 +33,7 @@ OPEN = "open"
 
 # sys/socket.h, netinet/in.h, linux/net.h: the same on both machines
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
-SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_PACKET = 1, 2, 3, 10
+SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_PACKET = 1, 2, 3, 5, 10
 SOCK_TYPE_MASK = 0xF
 IPPROTO_TCP, IPPROTO_UDP = 6, 17
 NETLINK_ROUTE = 0
@@ -68,10 +71,8 @@ REFUSED: tuple[tuple[str, str], ...] = (
 )
 """Calls that are refused whatever their arguments."""
 
-ERRNOS = {
-    name: getattr(errno, name)
-    for name in ("EPERM", "ENOSYS", "EINVAL", "EAFNOSUPPORT", "EPROTONOSUPPORT", "EOPNOTSUPP")
-}
+_GIVEN = "EPERM ENOSYS EINVAL EBUSY EAFNOSUPPORT EPROTONOSUPPORT ESOCKTNOSUPPORT EOPNOTSUPP"
+ERRNOS = {name: getattr(errno, name) for name in _GIVEN.split()}
 
 
 def program(kind: str, machine: str = linux.MACHINE) -> bytes:
@@ -90,7 +91,9 @@ def program(kind: str, machine: str = linux.MACHINE) -> bytes:
     if kind != OPEN:
         p.if_equal(numbers["socket"], "socket")
         p.if_equal(numbers["socketpair"], "socketpair")
-    for name in ("setsockopt", "sendto", "sendmsg", "sendmmsg", "ioctl", "umount2", "open_tree", "fsmount"):
+        p.if_equal(numbers["connect"], "watcher")
+        p.if_equal(numbers["listen"], "watcher")
+    for name in ("setsockopt", "sendto", "sendmsg", "sendmmsg", "ioctl", "umount2", "open_tree", "fsmount", "seccomp"):
         p.if_equal(numbers[name], name)
     for name in ("unshare", "clone"):
         p.if_equal(numbers[name], name)
@@ -102,6 +105,8 @@ def program(kind: str, machine: str = linux.MACHINE) -> bytes:
     _arguments(p)
     p.label("allow")
     p.give(ALLOW)
+    p.label("watcher")
+    p.give(NOTIFY)
     p.label("kill")
     p.give(KILL_PROCESS)
     for name, code in ERRNOS.items():
@@ -114,13 +119,22 @@ def _families(p: Program, *, internet: bool) -> None:
     """socket(family, type, protocol) and socketpair: the allow-list."""
     p.label("socketpair")
     p.load(argument(0))
-    p.if_equal(AF_UNIX, "allow", "EAFNOSUPPORT")
+    p.if_equal(AF_UNIX, "unix", "EAFNOSUPPORT")
     p.label("socket")
     p.load(argument(0))
-    p.if_equal(AF_UNIX, "allow")
-    if not internet:
-        p.if_equal(AF_UNIX, "allow", "EAFNOSUPPORT")
-        return
+    p.if_equal(AF_UNIX, "unix")
+    if internet:
+        _internet(p)
+    else:
+        p.give(ERRNO | ERRNOS["EAFNOSUPPORT"])
+    p.label("unix")
+    p.load(argument(1))
+    p.mask(SOCK_TYPE_MASK)
+    p.if_equal(SOCK_STREAM, "allow")
+    p.if_equal(SOCK_SEQPACKET, "allow", "ESOCKTNOSUPPORT")
+
+
+def _internet(p: Program) -> None:
     p.if_equal(AF_INET, "internet")
     p.if_equal(AF_INET6, "internet")
     p.if_equal(AF_NETLINK, None, "EAFNOSUPPORT")
@@ -158,6 +172,9 @@ def _arguments(p: Program) -> None:
     p.label("sendmsg")
     p.load(argument(2))
     p.if_any_bit(MSG_FASTOPEN, "EOPNOTSUPP", "allow")
+    p.label("seccomp")  # a second listener would be asked before the watcher (the kernel refuses it, too, so far)
+    p.load(argument(1))
+    p.if_any_bit(linux.SECCOMP_FILTER_FLAG_NEW_LISTENER, "EBUSY", "allow")
     p.label("ioctl")
     p.load(argument(1))
     for request in (TIOCSTI, TIOCLINUX, *SNAPSHOTS):
@@ -183,8 +200,11 @@ def _arguments(p: Program) -> None:
     p.if_any_bit(CLONE_NEWCGROUP, "EPERM", "allow")
 
 
-def install(filter_bytes: bytes) -> None:
+def install(filter_bytes: bytes, *, listener: bool = False) -> int:
     """Put the filter on this process and all it starts; no_new_privs must be set. There is no way back.
+
+    With `listener`, what it hands on is to be answered at the descriptor that is returned; 0 otherwise. When the last
+    copy of that descriptor is closed, the calls fail with ENOSYS.
 
     Raises:
         OSError: when the kernel refuses it.
@@ -192,5 +212,14 @@ def install(filter_bytes: bytes) -> None:
     address, kept = linux.address_of(filter_bytes)
     # struct sock_fprog: unsigned short len, padding, pointer
     fprog = (len(filter_bytes) // 8).to_bytes(8, "little") + address.to_bytes(8, "little")
-    linux.call("seccomp", linux.SECCOMP_SET_MODE_FILTER, 0, fprog)
-    del kept
+    wanted = linux.SECCOMP_FILTER_FLAG_NEW_LISTENER if listener else 0
+    try:
+        # A call that has been taken up is not begun again because of a signal: it may have been made already.
+        killable = linux.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV if listener else 0
+        return linux.call("seccomp", linux.SECCOMP_SET_MODE_FILTER, wanted | killable, fprog)
+    except OSError as error:
+        if not listener or error.errno != errno.EINVAL:
+            raise
+        return linux.call("seccomp", linux.SECCOMP_SET_MODE_FILTER, wanted, fprog)
+    finally:
+        del kept

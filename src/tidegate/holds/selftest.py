@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import _socket
 import errno
+import os
 
 from tidegate.holds.seccomp import NETNS, OPEN
 from tidegate.model.errors import StartError
@@ -77,6 +78,29 @@ def check_sockets(kind: str) -> None:
         leak(f"{name} can be made inside")
 
 
+def check_watcher() -> None:
+    """Connect to a socket of our own: somebody answers for such calls.
+
+    Raises:
+        StartError: where nobody does; without an answer no task could connect to anything.
+    """
+    server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+    client = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+    try:
+        server.bind(b"\0" + MARK)
+        server.listen(1)
+        client.connect(server.getsockname())
+    except OSError as error:
+        raise StartError(
+            f"nobody answers for the unix sockets of the task ({error.strerror})",
+            fix="start it again; this hold needs Linux 5.9",
+            code="watcher",
+        ) from error
+    finally:
+        server.close()
+        client.close()
+
+
 def knock(targets: Iterable[tuple[int, int, object]], word: bytes, *, captured: bool = False) -> list[str]:
     """Try to reach every canary and say the word. Which ones answered: a connection that is made is seen here, too.
 
@@ -85,6 +109,8 @@ def knock(targets: Iterable[tuple[int, int, object]], word: bytes, *, captured: 
     """
     reached = []
     for family, kind, address in targets:
+        if family == _socket.AF_UNIX and isinstance(address, str) and os.path.lexists(address):
+            reached.append(f"{address!r}")  # the watcher would refuse it, but it must not even be in sight
         try:
             wire = _socket.socket(family, kind | _socket.SOCK_CLOEXEC)
         except OSError:
@@ -99,7 +125,7 @@ def knock(targets: Iterable[tuple[int, int, object]], word: bytes, *, captured: 
             continue
         finally:
             wire.close()
-        if kind != _socket.SOCK_DGRAM:
+        if kind != _socket.SOCK_DGRAM and f"{address!r}" not in reached:
             reached.append(f"{address!r}")
     return reached
 

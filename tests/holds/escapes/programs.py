@@ -562,6 +562,201 @@ def uncovering_a_socket() -> None:
     umount(HELD["unix_home"])
 
 
+# Sockets made when the task's view had been built. `open` shares the machine's sockets; the rest do not.
+
+
+@escape("ECONNREFUSED", holds=FENCED)
+def late_unix_socket_at_home() -> None:
+    """A listener that was made at home after the start."""
+    unix(HELD["late_home"])
+
+
+@escape("ECONNREFUSED", holds=FENCED)
+def late_unix_socket_in_the_workspace() -> None:
+    """A listener that was made in the workspace after the start."""
+    unix(HELD["late_work"])
+
+
+@escape("ECONNREFUSED", holds=FENCED)
+def late_unix_socket_of_another_network() -> None:
+    """A listener of another network namespace, as a container's in a shared folder."""
+    unix(HELD["late_elsewhere"])
+
+
+@escape("ECONNREFUSED", holds=FENCED)
+def late_unix_socket_by_a_relative_path() -> None:
+    """The same by a path from the folder it is in, short enough for any length of address."""
+    os.chdir(HELD["home"])
+    unix("late.sock")
+
+
+@escape("ECONNREFUSED", holds=FENCED)
+def late_unix_socket_by_our_own_process_files() -> None:
+    """The same through /proc/self."""
+    os.chdir(HELD["home"])
+    unix("/proc/self/cwd/late.sock")
+
+
+@escape("ECONNREFUSED", holds=FENCED)
+def late_unix_socket_by_a_descriptor() -> None:
+    """The same through a descriptor of the file."""
+    unix(f"/proc/self/fd/{os.open(HELD['late_home'], os.O_PATH)}")
+
+
+@escape("ECONNREFUSED", holds=FENCED)
+def late_unix_socket_by_a_symlink() -> None:
+    """The same through a symlink of the task's, where a socket of its own was before."""
+    _in_place_of_our_own(os.symlink)
+
+
+@escape("ECONNREFUSED", holds=FENCED)
+def late_unix_socket_by_a_hard_link() -> None:
+    """The same by a hard link of the task's, where a socket of its own was before."""
+    _in_place_of_our_own(os.link)
+
+
+def _in_place_of_our_own(put: Callable[[str, str], None]) -> None:
+    own = HELD["home"] + "/replaced.sock"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(own)
+        server.listen()
+        unix(own)
+        os.unlink(own)
+        put(HELD["late_home"], own)
+        try:
+            unix(own)
+        finally:
+            os.unlink(own)
+
+
+@escape("ECONNREFUSED", holds=FENCED, who="ordinary")
+def late_unix_socket_from_a_namespace_inside() -> None:
+    """The same with other mounts, below another name, in a root of our own."""
+    nested()
+    mount(HELD["home"], "/tmp", flags=0x5000)  # MS_BIND | MS_REC
+    os.chroot("/tmp")
+    unix("/late.sock")
+
+
+@escape("ECONNREFUSED", holds=FENCED)
+def exchanging_the_address_while_it_is_judged() -> None:
+    """A thread changes the path while the call is on its way: what was judged is what is called."""
+    own, late = (b"\1\0" + os.fsencode(path).ljust(100, b"\0") for path in ("own.sock", "late.sock"))
+    os.chdir(HELD["home"])
+    address = ctypes.create_string_buffer(own, len(own))
+    _race(lambda: _copy(address, late), lambda: _copy(address, own), address)
+
+
+@escape("ECONNREFUSED", holds=FENCED)
+def exchanging_the_file_while_it_is_judged() -> None:
+    """A thread exchanges the files behind two names while the call is on its way."""
+    os.chdir(HELD["home"])
+    for name in ("flip", "flop"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+    os.link("late.sock", "flop")
+    address = ctypes.create_string_buffer(b"\1\0flip\0")
+    exchange = number(316, 276), -100, b"flip\0", -100, b"flop\0", 2  # renameat2, RENAME_EXCHANGE
+    _race(lambda: syscall(*exchange), lambda: None, address, name="flip")
+
+
+@escape("ECONNREFUSED", holds=FENCED)
+def exchanging_the_descriptor_while_it_is_judged() -> None:
+    """A thread puts a unix socket where a TCP socket was while the call is on its way."""
+    os.chdir(HELD["home"])
+    address = ctypes.create_string_buffer(b"\1\0late.sock\0")
+    fd = socket.socket(socket.AF_UNIX).detach()
+    own = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).detach()
+    other = socket.socket(socket.AF_UNIX).detach()
+    _race(lambda: os.dup2(own, fd), lambda: os.dup2(other, fd), address, fd=fd)
+
+
+def _copy(address: ctypes.Array[ctypes.c_char], text: bytes) -> None:
+    ctypes.memmove(address, text, len(text))
+
+
+def _race(
+    one: Callable[[], object],
+    other: Callable[[], object],
+    address: ctypes.Array[ctypes.c_char],
+    name: str = "own.sock",
+    fd: int = -1,
+) -> None:
+    """Connect many times while a thread does the one and the other. Who is reached must be our own server."""
+    import threading
+
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name)
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(name)
+    server.listen(1024)
+    over = threading.Event()
+
+    def turn() -> None:
+        while not over.is_set():
+            one()
+            other()
+
+    thread = threading.Thread(target=turn)
+    thread.start()
+    try:
+        for _ in range(100):
+            client = socket.socket(socket.AF_UNIX)
+            wire = fd if fd >= 0 else client.fileno()
+            if LIBC.connect(wire, address, len(address)) == 0:
+                if fd >= 0:
+                    wrong("reached")
+                server.accept()[0].close()  # hangs, and the alarm ends it, where it was another's
+            client.close()
+    finally:
+        over.set()
+        thread.join()
+    unix("late.sock")
+
+
+@escape("ESOCKTNOSUPPORT", holds=FENCED)
+def unix_datagram_socket() -> None:
+    """A datagram socket could name a receiver behind a pointer."""
+    socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+
+
+@escape("ESOCKTNOSUPPORT", holds=FENCED)
+def unix_raw_socket() -> None:
+    """The kernel makes a datagram socket of it."""
+    socket.socket(socket.AF_UNIX, socket.SOCK_RAW)
+
+
+@escape("ESOCKTNOSUPPORT", holds=FENCED)
+def unix_datagram_pair() -> None:
+    """One of a pair can name a receiver, too."""
+    socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+
+
+@escape("EBUSY")
+def a_listener_of_our_own_for_calls() -> None:
+    """A filter inside cannot answer for calls in place of the watcher."""
+    program = struct.pack("HBBI", 0x06, 0, 0, 0x7FC00000)  # RET USER_NOTIF
+    kept = ctypes.create_string_buffer(program)
+    fprog = struct.pack("HxxxxxxQ", 1, ctypes.addressof(kept))
+    syscall(number(317, 277), 1, 8, fprog)
+
+
+@escape("EINVAL", "EPERM", "ESRCH", "ENOPROTOOPT", holds=FENCED)
+def ending_who_answers_for_sockets() -> None:
+    """A peer's process can be asked for, but nothing can be done to the watcher by it."""
+    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
+        server.bind("\0peer")
+        server.listen()
+        client.connect("\0peer")
+        peer = server.accept()[0]
+        process = peer.getsockopt(socket.SOL_SOCKET, 77)  # SO_PEERPIDFD
+        for taken in range(8):
+            with contextlib.suppress(PermissionError):
+                syscall(number(438, 438), process, taken, 0)
+                wrong("a descriptor of the watcher")
+        syscall(number(424, 424), process, signal.SIGKILL, 0, 0)
+
+
 @escape("EBUSY")
 def moving_the_cover_of_a_socket() -> None:
     """Nor rename what is covered."""
@@ -1089,6 +1284,73 @@ def unix_sockets_of_our_own() -> None:
             os.unlink(address)
     for one in socket.socketpair():
         one.close()
+
+
+@neighbour()
+def unix_sockets_in_every_manner() -> None:
+    """By relative path, symlink, descriptor and /proc; streams and packets; without waiting; refused as ever."""
+    os.chdir(HELD["workspace"])
+    for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
+        with socket.socket(socket.AF_UNIX, kind) as server:
+            server.bind("own")
+            server.listen()
+            os.symlink("own", "way")
+            held = os.open("own", os.O_PATH)
+            for address in ("own", "./way", "/proc/self/cwd/own", f"/proc/self/fd/{held}"):
+                with socket.socket(socket.AF_UNIX, kind) as client:
+                    client.setblocking(False)
+                    client.connect(address)
+                    client.send(b"hello")
+                    if server.accept()[0].recv(9) != b"hello":
+                        wrong(address)
+            os.unlink("way")
+        for address, refusal in (("own", errno.ECONNREFUSED), ("none", errno.ENOENT), ("own/x", errno.ENOTDIR)):
+            with socket.socket(socket.AF_UNIX, kind) as client:
+                if client.connect_ex(address) != refusal:
+                    wrong(f"{address} is not refused")
+        os.close(held)
+        os.unlink("own")
+
+
+@neighbour()
+def a_full_backlog_is_waited_for() -> None:
+    """A call that must wait waits, holds up no other, and is served when there is room."""
+    import threading
+
+    server = socket.socket(socket.AF_UNIX)
+    server.bind("\0full")
+    server.listen(0)
+    clients = [socket.socket(socket.AF_UNIX) for _ in range(4)]
+    threads = [threading.Thread(target=client.connect, args=("\0full",)) for client in clients]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.05)
+    hasty = socket.socket(socket.AF_UNIX)
+    hasty.setblocking(False)
+    if HELD["hold"] != OPEN and hasty.connect_ex("\0full") != errno.EAGAIN:
+        wrong("there was room")
+    hasty.settimeout(None)
+    hasty.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 50_000))
+    if hasty.connect_ex("\0full") != errno.EAGAIN:
+        wrong("it waited for ever")
+    for _ in threads:
+        server.accept()
+    for thread in threads:
+        thread.join()
+
+
+@neighbour(who="ordinary")
+def unix_sockets_in_namespaces_of_our_own() -> None:
+    """A server and its client in other mounts, another root and another network."""
+    nested(network=True)
+    mount("tmpfs", "/tmp", "tmpfs")
+    os.chroot("/tmp")
+    os.chdir("/")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("/own")
+        server.listen()
+        unix("/own")
+        unix("own")
 
 
 @neighbour(holds=(NETNS, CAPTURED, OPEN))

@@ -72,3 +72,15 @@ def test_it_dies_with_its_parent() -> None:
     print(select.select([reading], [], [], 30)[0] == [reading], os.read(reading, 5))
     """
     assert apart(code) == "True b''\n"
+
+
+def test_some_capabilities_can_be_kept() -> None:
+    """Exactly those of the mask stay effective and permitted, and none can be passed on (HLD-14)."""
+    code = """
+    from tidegate.holds import capabilities
+    inside(0)
+    capabilities.keep_only(1 << 18 | 1 << 40)
+    print(*(f'{int(status(name), 16):x}' for name in ('CapInh', 'CapPrm', 'CapEff', 'CapAmb')))
+    print(attempt(capabilities.keep_only, 1 << 19))
+    """
+    assert apart(code) == "0 10000040000 10000040000 0\nEPERM\n"

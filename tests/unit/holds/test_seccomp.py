@@ -23,11 +23,13 @@ WORD = st.integers(0, (1 << 64) - 1)
 
 
 def ask(kind: str, machine: str, name: str, *arguments: int) -> int:
-    """0 where the call is allowed, else its errno."""
+    """0 where the call is allowed, -1 where the watcher is asked, else its errno."""
     architecture, numbers = TABLES[machine]
     answer = run(PROGRAMS[kind, machine], numbers[name], architecture, arguments)
     if answer == bpf.ALLOW:
         return 0
+    if answer == bpf.NOTIFY:
+        return -1
     assert answer & 0xFFFF0000 == bpf.ERRNO, f"{answer:#x}"
     return answer & 0xFFFF
 
@@ -54,7 +56,7 @@ def expected_socket(family: int, kind: int, protocol: int) -> int:
     """HLD-13 in other words: the errno of socket() under netns."""
     kind &= 0xF
     if family == socket.AF_UNIX:
-        return 0
+        return 0 if kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET) else errno.ESOCKTNOSUPPORT
     if family == 16:
         return 0 if protocol == 0 else errno.EPROTONOSUPPORT
     if family not in (socket.AF_INET, socket.AF_INET6):
@@ -78,7 +80,9 @@ def test_families_and_protocols_are_an_allow_list(
     high = junk << 32
     arguments = (family | high, kind | high, protocol | high)
     assert ask(seccomp.NETNS, machine, "socket", *arguments) == expected_socket(family, kind, protocol)
-    assert ask(seccomp.OFFLINE, machine, "socket", *arguments) == (0 if family == 1 else errno.EAFNOSUPPORT)
+    assert ask(seccomp.OFFLINE, machine, "socket", *arguments) == (
+        expected_socket(family, kind, protocol) if family == 1 else errno.EAFNOSUPPORT
+    )
     assert ask(seccomp.OPEN, machine, "socket", *arguments) == 0
 
 
@@ -95,8 +99,29 @@ def test_flags_of_a_type_are_no_type(machine: str, flags: int) -> None:
 def test_socket_pairs(kind: str, machine: str) -> None:
     """Pairs are UNIX; `open` leaves families alone (HLD-13)."""
     assert ask(kind, machine, "socketpair", 1, 1, 0) == 0
+    for type_ in (2, 2 | socket.SOCK_CLOEXEC, 3, 0, 4):
+        assert ask(kind, machine, "socketpair", 1, type_, 0) == (0 if kind == "open" else errno.ESOCKTNOSUPPORT)
     for family in (0, 2, 16, 30, 40):
         assert ask(kind, machine, "socketpair", family, 1, 0) == (0 if kind == "open" else errno.EAFNOSUPPORT)
+
+
+@EVERY
+@EVERY_KIND
+def test_the_watcher_is_asked_about_connections(kind: str, machine: str) -> None:
+    """connect() and listen() go to the watcher whatever they say; `open` has none; accept and bind pass (HLD-14)."""
+    for name in ("connect", "listen"):
+        for words in ((3, 0, 16), (0, 0, 0), (1 << 63, 1, 1 << 40)):
+            assert ask(kind, machine, name, *words) == (0 if kind == "open" else -1)
+
+
+@EVERY
+@EVERY_KIND
+def test_nobody_inside_is_asked_in_its_place(kind: str, machine: str) -> None:
+    """A filter with a listener is refused inside; one without is not: browsers have their own (HLD-14)."""
+    for flags in (8, 8 | 0x20, 0xFFFFFFFF, 8 | 1 << 40):
+        assert ask(kind, machine, "seccomp", 1, flags) == errno.EBUSY
+    for flags in (0, 1, 2, 4, 0x10, 0x20, 0xFFFFFFF7):
+        assert ask(kind, machine, "seccomp", 1, flags) == 0
 
 
 @EVERY
