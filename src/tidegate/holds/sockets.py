@@ -5,7 +5,8 @@ workspace) is listed by the kernel in /proc/net/unix of the namespace outside an
 connecting fails like to a socket nobody listens on. Abstract names end at the network namespace.
 
 What it does not do: a socket made *after* the start in a folder the task can see, one bound by a relative path and
-one of another network namespace (a container's, in a folder that is shared with it) are not covered.
+one of another network namespace (a container's, in a folder that is shared with it) are not covered. They are the
+watcher's (watcher.py) in every hold but `open`.
 """
 
 from __future__ import annotations
