@@ -83,6 +83,12 @@ def messages(port: int) -> list[Message]:
         rule("capture", nft.family(family), nft.protocol(TCP), nft.dnat(family, gate, port))
     for family, within in (*_OWN, *_GATE):
         rule("fence", nft.family(family), nft.destination(family, within), nft.verdict(nft.ACCEPT))
+    # What the gate answers goes back to whatever address the task bound: every address can be, inside. A task has no
+    # right to port 53, and the gate's other port is taken.
+    for family, gate in _GATE:
+        for protocol, number in ((TCP, port), (TCP, inside.DNS), (UDP, inside.DNS)):
+            answer = (nft.family(family), nft.source(family, gate), nft.protocol(protocol), nft.source_port(number))
+            rule("fence", *answer, nft.verdict(nft.ACCEPT))
     rule("fence", nft.protocol(TCP), nft.reject_reset())
     rule("fence", nft.protocol(UDP), nft.limit(LOGGED), nft.log(LOG_GROUP))
     rule("fence", nft.protocol(UDP), nft.reject_port())

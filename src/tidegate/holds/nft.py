@@ -89,6 +89,11 @@ def port(number: int) -> bytes:
     return _payload(_TRANSPORT, 2, number.to_bytes(2, "big"))
 
 
+def source_port(number: int) -> bytes:
+    """`th sport`, likewise."""
+    return _payload(_TRANSPORT, 0, number.to_bytes(2, "big"))
+
+
 def verdict(code: int) -> bytes:
     """`accept` or `drop`: the last of a rule."""
     return expression("immediate", big(1, _VERDICT), nest(2, nest(2, big(1, code))))

@@ -170,6 +170,45 @@ def test_port_53_of_any_address_is_the_resolvers() -> None:
     assert apart(code) == "! ! ! ! "
 
 
+def test_a_task_that_binds_a_foreign_address_is_captured_like_any_other() -> None:
+    """HLD-6, JRN-3: whatever its source address, a connection arrives (and is recorded), and a look-up is answered.
+
+    The neighbours: from a foreign address, and from the gate's own, a datagram goes nowhere, and the gate's ports are
+    taken or need a right.
+    """
+    code = (
+        CAPTURED
+        + """
+    made = {(role, number): fd for number, one in ((2, addresses.GATE4), (10, addresses.GATE6))
+            for role, fd in capture._resolver(number, one)}
+    foreign = {2: ('8.8.8.8', '198.18.1.1', addresses.GATE4), 10: ('2600:beef::8', addresses.GATE6)}
+    for number, target in ((2, '1.2.3.4'), (10, '2600:beef::1')):
+        for address in foreign[number]:
+            wire, datagram = socket.socket(number), socket.socket(number, 2)
+            for one in (wire, datagram):
+                one.settimeout(5)
+                one.setsockopt(*((0, 15) if number == 2 else (41, 78)), 1)  # IP_FREEBIND, as anybody may
+                one.bind((address, 0))
+            wire.connect((target, 443))
+            gate, _ = gates[number].accept()
+            gate.sendall(b'hello')
+            print(wire.recv(9).decode(), original(gate) == (target, 443), end=' ')
+            datagram.sendto(b'?', (target, 53))
+            server = socket.socket(fileno=os.dup(made['datagrams', number]))
+            server.sendto(b'!', server.recvfrom(9)[1])
+            print(datagram.recv(9).decode(), bool(logged()), end=' ')
+            print(attempt(datagram.sendto, b'x', (target, 443)), bool(logged()))
+    for kind, port in ((1, 3128), (2, 53), (1, 53)):
+        wire = socket.socket(2, kind)
+        wire.setsockopt(1, 2, 1)
+        wire.setsockopt(1, 15, 1)
+        print(attempt(wire.bind, (addresses.GATE4, port)))
+    """
+    )
+    lines = apart(code).splitlines()
+    assert lines == ["hello True ! False EPERM True"] * 5 + ["EADDRINUSE"] * 3
+
+
 def test_the_log_has_a_bound() -> None:
     """A flood is turned away whole and logged in part: 200 lines a second (JRN-3)."""
     code = (

@@ -18,6 +18,7 @@ SPOKEN = (
     ("nft.family(nft.IPV4), nft.destination(nft.IPV4, bytes((10,)))", "filter", "ip daddr 10.0.0.0/8"),
     ("nft.protocol(6), nft.port(8443)", "filter", "tcp dport 8443"),
     ("nft.protocol(17), nft.port(53), nft.verdict(nft.DROP)", "filter", "udp dport 53 drop"),
+    ("nft.protocol(17), nft.source_port(53)", "filter", "udp sport 53"),
     ("nft.protocol(6), nft.verdict(nft.ACCEPT)", "filter", "meta l4proto tcp accept"),
     ("nft.no_track()", "filter", "notrack"),
     ("nft.protocol(6), nft.reject_reset()", "filter", "meta l4proto tcp reject with tcp reset"),
