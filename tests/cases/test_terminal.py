@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -127,14 +128,14 @@ def test_a_pager_at_the_end_of_a_pipeline(shell: Session) -> None:
 
 
 def test_a_closed_window_ends_everything(shell: Session) -> None:
-    """HLD-9: SIGHUP reaches the task; front, gate and init end."""
+    """HLD-9: SIGHUP reaches the task; front, gate, watcher and init end."""
     shell.type(f"{RUN} {WAITS}\n")
     shell.expect("\nready\r\n")
     front = children(shell.pid)[0]
     family = [front, *children(front)]
-    assert len(family) == 3, "front, gate and init"
+    assert len(family) == 4, "front, gate, watcher and init"
     shell.hang_up()
-    wait_until(lambda: not [pid for pid in family if os.path.exists(f"/proc/{pid}")], "all three to end")
+    wait_until(lambda: not [pid for pid in family if os.path.exists(f"/proc/{pid}")], "all four to end")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
@@ -147,7 +148,7 @@ def test_a_gate_that_is_killed_or_stopped_ends_the_task_with_70(tmp_path: object
         assert ready
         assert front.stderr.readline() == b"ready\n"
         family = children(front.pid)
-        gate = next(pid for pid in family if os.getsid(pid) == pid and not is_init(pid))
+        gate = next(pid for pid in family if os.getsid(pid) == pid and not is_init(pid) and not is_watcher(pid))
         os.kill(gate, number)
         assert front.wait(PATIENCE) == 70
         assert front.stderr.read().startswith(b"tidegate: the gate is gone; the task's network is cut off")
@@ -160,17 +161,43 @@ def is_init(pid: int) -> bool:
         return next(line for line in file if line.startswith("NSpid")).split()[-1] == "1"
 
 
+def is_watcher(pid: int) -> bool:
+    """Whether the process is the one that answers for unix sockets."""
+    with open(f"/proc/{pid}/comm") as file:
+        return file.read() == "tidegate-watch\n"
+
+
+def test_a_watcher_that_is_killed_lets_nothing_through(tmp_path: object) -> None:
+    """HLD-7, HLD-14: without it no connection is made; the task itself goes on, and nothing is left at its end."""
+    script = (
+        "echo ready >&2; read x; python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(chr(0) + chr(97))'"
+    )
+    front = start(tmp_path, f"sh -c {shlex.quote(script)}", stdin=subprocess.PIPE)
+    with front:
+        assert front.stderr is not None
+        assert front.stderr.readline() == b"ready\n"
+        family = children(front.pid)
+        os.kill(next(pid for pid in family if is_watcher(pid)), signal.SIGKILL)
+        out, said = front.communicate(b"go\n", PATIENCE)
+        assert out == b""
+        assert b"Function not implemented" in said
+        assert front.returncode == 1
+        assert not [pid for pid in family if os.path.exists(f"/proc/{pid}")]
+
+
 def test_nothing_survives_the_front(tmp_path: object) -> None:
-    """HLD-9: kill -9 of the front ends gate, init and task."""
+    """HLD-9: kill -9 of the front ends gate, watcher, init and task."""
     front = start(tmp_path, WAITS)
     with front:
         assert front.stderr is not None
         assert front.stderr.readline() == b"ready\n"
         family = children(front.pid)
-        assert len(family) == 2
+        assert len(family) == 3
         front.kill()
         front.wait(PATIENCE)
-        wait_until(lambda: not [pid for pid in family if os.path.exists(f"/proc/{pid}")], "gate and init to end")
+        wait_until(
+            lambda: not [pid for pid in family if os.path.exists(f"/proc/{pid}")], "gate, watcher and init to end"
+        )
 
 
 @pytest.mark.parametrize(
