@@ -53,8 +53,9 @@ class Captured(Client):
         plan = self.task.captured.get(place)
         if plan is None:
             destination = destination_of(self.task, place)
-            if destination.host.packed is not None and stands_for_nothing(self.task, destination.host.packed):
-                decision = not_issued(self.task, destination)
+            reason = impossible(self.task, destination)
+            if reason is not None:
+                decision = Decision(Verdict.DENY, destination, self.task.phase, reason, None, reason.word, NEVER_SOURCE)
                 self.entry = Entry(self.gate, self.task, decision, METHOD)
                 self.refused(decision, decision.reason, None, ())
                 return
@@ -120,6 +121,18 @@ class CaptureListener(Listener):
         self.find = finder(way)
         super().__init__(gate, fd, task)
 
+    def turn_away(self, sock: socket) -> None:
+        """As the base has it, with where the connection was going."""
+        try:
+            destination = destination_of(self.task, self.find(sock))
+        except OSError:
+            super().turn_away(sock)
+            return
+        reason = Reason.TOO_MANY_CONNECTIONS
+        decision = self.task.plan(destination).decision.refuse(reason, fix="")
+        Entry(self.gate, self.task, decision, METHOD).write(How.REFUSED, reason)
+        sock.close()
+
 
 def destination_of(task: GateTask, place: Place) -> Destination:
     """Return what a place is to the policy: a name where its address was given to one, else the literal."""
@@ -131,12 +144,9 @@ def destination_of(task: GateTask, place: Place) -> Destination:
     return Destination(Host(address_text(packed), packed) if host is None else host, port)
 
 
-def stands_for_nothing(task: GateTask, packed: bytes) -> bool:
-    """Whether an address lies in the task's synthetic ranges, where nothing is but names."""
-    return task.synthetic is not None and task.synthetic.ranges.hold(packed)
-
-
-def not_issued(task: GateTask, destination: Destination) -> Decision:
-    """Return the refusal of an address that was given to no name."""
-    reason = Reason.NOT_ISSUED
-    return Decision(Verdict.DENY, destination, task.phase, reason, None, reason.word, NEVER_SOURCE)
+def impossible(task: GateTask, destination: Destination) -> Reason | None:
+    """Why no policy can let a destination through: an address that only a name could have, or a port that is none."""
+    packed = destination.host.packed
+    if packed is not None and task.synthetic is not None and task.synthetic.ranges.hold(packed):
+        return Reason.NOT_ISSUED
+    return None if destination.port else Reason.BAD_PORT

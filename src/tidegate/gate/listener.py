@@ -128,8 +128,7 @@ class Listener:
             sock = _socket.socket(family, SOCK_STREAM, 0, fd)
             sock.setblocking(False)
             if task.connections >= limit:
-                self._record(Reason.TOO_MANY_CONNECTIONS)
-                sock.close()
+                self.turn_away(sock)
                 continue
             task.connections += 1
             gate.connections += 1
@@ -141,6 +140,11 @@ class Listener:
                 client.broken(error)
             if self._sock is None:
                 return
+
+    def turn_away(self, sock: _socket.socket) -> None:
+        """Record and drop one connection more than the task may have; nothing of it was read."""
+        self._record(Reason.TOO_MANY_CONNECTIONS)
+        sock.close()
 
     def left(self) -> None:
         """One of the clients is gone."""

@@ -316,7 +316,22 @@ def test_the_connection_beyond_the_limit_is_dropped(lab: Lab, capture: Capturing
         assert read_exactly(first, 1) == b"\x00"
         with captive.connect("a.test", 443) as second:
             assert until_reset(second) in (b"", b"RST")
-        assert gate.event().reason is Reason.TOO_MANY_CONNECTIONS
+        event = gate.event()
+        assert (event.reason, event.host, event.port) == (Reason.TOO_MANY_CONNECTIONS, "a.test", 443)
+        assert (event.verdict, event.fix) == (Verdict.DENY, "")
+
+
+@pytest.mark.parametrize("host", ["1.2.3.4", "a.test"])
+def test_port_0_is_refused_before_anything_leaves(lab: Lab, capture: Capturing, host: str) -> None:
+    """GAT-1, POL-2: no rule can mean port 0, a rule for every port included; by address and by name."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    gate, captive = capture("1.2.3.4", "a.test")
+    with captive.connect(host, 0) as sock:
+        sock.sendall(GET)
+        assert until_reset(sock).startswith(b"HTTP/1.1 400")
+    event = gate.event()
+    assert (event.reason, event.host, event.port, event.how) == (Reason.BAD_PORT, host, 0, How.REFUSED)
+    assert lab.dns.queries == []
 
 
 def test_a_change_of_policy_holds_for_captures(lab: Lab, capture: Capturing) -> None:
