@@ -131,17 +131,22 @@ class GateTask:
 
     def remember(self, head: bytes, plan: Plan) -> None:
         """Keep what a CONNECT head led to."""
-        if len(head) <= HEAD_BYTES:
+        if len(head) <= HEAD_BYTES and not self._may_become_a_name(plan):
             if len(self.heads) >= HEADS:
                 self.heads.clear()
             self.heads[head] = plan
 
     def remember_request(self, head: bytes, plan: Plan, request: Request) -> None:
         """Keep what the head of a plain request was read as."""
-        if 0 < len(head) <= HEAD_BYTES:
+        if 0 < len(head) <= HEAD_BYTES and not self._may_become_a_name(plan):
             if len(self.requests) >= HEADS:
                 self.requests.clear()
             self.requests[head] = (plan, request)
+
+    def _may_become_a_name(self, plan: Plan) -> bool:
+        # An address of the synthetic ranges that no name has yet: the next look-up may give it to one.
+        packed = plan.destination.host.packed
+        return packed is not None and self.synthetic is not None and self.synthetic.ranges.hold(packed)
 
     def judge(self, plan: Plan, around: Surroundings) -> Decision:
         """Return the decision before any look-up: of stage two for a literal, whatever its verdict, else of stage one.

@@ -365,6 +365,23 @@ def test_a_client_that_resolves_by_itself_may_use_the_proxy(lab: Lab, capture: C
     assert gate.raw(b"CONNECT 198.18.1.9:443 HTTP/1.1\r\nHost: 198.18.1.9:443\r\n\r\n").startswith(b"HTTP/1.1 403")
 
 
+def test_an_address_that_was_asked_for_too_early_is_its_name_later(lab: Lab, capture: Capturing) -> None:
+    """HLD-6: the same bytes at the proxy, before the address was given to a name and after it; CONNECT and plain."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    lab.origin("http", "1.2.3.4", 80)
+    gate, captive = capture("a.test:80")
+    connect = b"CONNECT 198.18.1.1:80 HTTP/1.1\r\nHost: 198.18.1.1:80\r\n\r\n"
+    plain = b"GET http://198.18.1.1/ HTTP/1.1\r\nHost: 198.18.1.1\r\nConnection: close\r\n\r\n"
+    for _ in range(2):
+        assert gate.raw(connect).startswith(b"HTTP/1.1 403")
+        assert gate.raw(plain).startswith(b"HTTP/1.1 403")
+    assert captive.look_up("a.test") == "198.18.1.1"
+    assert gate.raw(plain).startswith(b"HTTP/1.1 200")
+    with gate.connect() as sock:
+        sock.sendall(connect)
+        assert read_exactly(sock, 12) == b"HTTP/1.1 200"
+
+
 def test_nothing_waits_for_the_clients_first_byte(serve: Callable[..., Serving]) -> None:
     """HLD-6: no TCP_DEFER_ACCEPT where a server may speak first; on the proxy port it is there."""
     gate = serve()
