@@ -49,10 +49,13 @@ _OWN = (
 _GATE = ((IPV4, inside.packed(inside.GATE4)), (IPV6, inside.packed(inside.GATE6)))
 
 # Seconds. The defaults keep what has ended for up to two minutes, too long for a loop of short connections; on a
-# loopback nothing arrives late.
+# loopback nothing arrives late. And they forget a connection that one side has closed after one silent minute, the
+# other side's answer with it: that is kept like any open one (GAT-5), since on a loopback every end is told of.
 TIMEOUTS = (
     ("nf_conntrack_tcp_timeout_syn_sent", b"10"),
     ("nf_conntrack_tcp_timeout_syn_recv", b"10"),
+    ("nf_conntrack_tcp_timeout_fin_wait", b"432000"),
+    ("nf_conntrack_tcp_timeout_close_wait", b"432000"),
     ("nf_conntrack_tcp_timeout_time_wait", b"1"),
     ("nf_conntrack_tcp_timeout_close", b"1"),
     ("nf_conntrack_udp_timeout", b"5"),

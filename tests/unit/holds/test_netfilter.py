@@ -247,6 +247,41 @@ def test_what_has_ended_is_soon_forgotten() -> None:
     assert apart(code) == "0 1\n"
 
 
+@pytest.mark.parametrize("first", ["task", "gate"])
+def test_a_connection_that_one_side_has_closed_is_kept_as_an_open_one(first: str) -> None:
+    """GAT-5: after a half-close, too, the kernel knows for hours whose connection it is, as long as both ends live.
+
+    With the kernel's own minute, what the other side says after a minute's silence never arrives.
+    """
+    code = (
+        CAPTURED
+        + """
+    import time
+    if not os.path.exists('/proc/net/nf_conntrack'):
+        sys.exit(print('not shown'))
+    def kept(state):
+        until = time.monotonic() + 5  # for a delayed acknowledgement
+        while True:
+            with open('/proc/net/nf_conntrack') as file:
+                found = [line.split()[4:6] for line in file if 'dport=80 ' in line]
+            if found and found[0][1] == state or time.monotonic() > until:
+                return found[0][1] == state and int(found[0][0]) > 7200
+    wire = reach('1.2.3.4', 80)
+    gate, _ = gates[2].accept()
+    one, other = (wire, gate) if sys.argv[1] == 'task' else (gate, wire)
+    print(kept('ESTABLISHED'))
+    one.shutdown(socket.SHUT_WR)
+    print(other.recv(1), kept('CLOSE_WAIT'))
+    other.sendall(b'late')
+    print(one.recv(9), kept('CLOSE_WAIT'))
+    """
+    )
+    shown = apart(code, first)
+    if shown == "not shown\n":
+        pytest.skip("this kernel does not show what it tracks")
+    assert shown == "True\nb'' True\nb'late' True\n"
+
+
 def test_without_the_right_it_fails() -> None:
     """HLD-7: tables of a namespace that is not ours are refused, and told; nothing is made."""
     code = """
