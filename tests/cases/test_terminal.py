@@ -168,20 +168,20 @@ def is_watcher(pid: int) -> bool:
 
 
 def test_a_watcher_that_is_killed_lets_nothing_through(tmp_path: object) -> None:
-    """HLD-7, HLD-14: without it no connection is made; the task itself goes on, and nothing is left at its end."""
-    script = (
-        "echo ready >&2; read x; python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(chr(0) + chr(97))'"
-    )
-    front = start(tmp_path, f"sh -c {shlex.quote(script)}", stdin=subprocess.PIPE)
+    """HLD-7, HLD-14: without it no connection is made; the task is told and ended with 70, and nothing is left."""
+    connect = "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(chr(0) + chr(97))'"
+    script = f'trap "{connect}; exit 1" TERM; echo ready >&2; while :; do sleep 0.1; done'
+    front = start(tmp_path, f"sh -c {shlex.quote(script)}")
     with front:
         assert front.stderr is not None
         assert front.stderr.readline() == b"ready\n"
         family = children(front.pid)
         os.kill(next(pid for pid in family if is_watcher(pid)), signal.SIGKILL)
-        out, said = front.communicate(b"go\n", PATIENCE)
+        out, said = front.communicate(None, PATIENCE)
         assert out == b""
+        assert b"connections is gone" in said
         assert b"Function not implemented" in said
-        assert front.returncode == 1
+        assert front.returncode == 70
         assert not [pid for pid in family if os.path.exists(f"/proc/{pid}")]
 
 

@@ -62,7 +62,7 @@ class RunningTask:
         self.pid = pid
         self.control = control_fd
         self.pty_master = pty_master
-        self._watcher = watcher  # our child that answers for unix sockets, 0 for none
+        self.watcher = watcher  # our child that makes the task's connections, 0 for none
         self._status: int | None = None
 
     def send(self, message: str) -> None:
@@ -86,9 +86,9 @@ class RunningTask:
         if self._status is None:
             _pid, self._status = os.waitpid(self.pid, 0)
             os.close(self.control)
-            if self._watcher:
-                os.kill(self._watcher, signal.SIGKILL)
-                os.waitpid(self._watcher, 0)
+            if self.watcher:
+                os.kill(self.watcher, signal.SIGKILL)
+                os.waitpid(self.watcher, 0)
         return self._status
 
 

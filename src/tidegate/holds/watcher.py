@@ -30,6 +30,7 @@ import time
 
 from tidegate.holds import capabilities, control, linux
 from tidegate.holds.mountinfo import is_within
+from tidegate.holds.on_behalf import NOT_YET, RefusedError, answer_at_once, attempt, field, raise_descriptor_limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ NOTIFICATION = 80
 NOTIF_RECV = 0xC0502100
 NOTIF_SEND = 0xC0182101
 NOTIF_ID_VALID = 0x40082102
-NOTIF_SET_FLAGS, SYNC_WAKE_UP = 0x40082104, 1
 CONTINUE = 1
 SIOCUNIXFILE = 0x89E0  # linux/un.h
 PIDFD_THREAD = os.O_EXCL  # linux/pidfd.h, Linux 6.9
@@ -55,7 +55,6 @@ MAX_LISTENERS = 4096
 MAX_WAITING = 512
 RETRY = 5  # milliseconds between two looks at a full backlog, which cannot be waited for
 LOOK_AGAIN = 1000  # milliseconds: is who waits still there?
-_NOT_YET = (errno.EINPROGRESS, errno.EALREADY)
 _OWN_PROC = (b"/proc/self/", b"/proc/thread-self/", b"/dev/fd/")
 
 
@@ -111,13 +110,6 @@ def _be_watcher(front: int, wire: int, found: Sequence[int], shares: Sequence[st
     Watcher(received[1][0], view, shares).run()
 
 
-class RefusedError(Exception):
-    """The call fails with this errno."""
-
-    def __init__(self, code: int) -> None:
-        self.code = code
-
-
 class _Waiting:
     """A call that is not over: the copy of its socket, where to, and until when (monotonic seconds, 0: for ever)."""
 
@@ -142,11 +134,10 @@ class Watcher:
         # What the kernel writes for us: an address or an option, and behind it the option's length.
         self._scratch, memory = linux.address_of(bytes(LONGEST_ADDRESS + 4))
         self._seen = memoryview(memory).cast("B")  # type: ignore[arg-type]
-        _answer_at_once(listener)
+        answer_at_once(listener)
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)
-        _, hard = _limits()
-        _raise_limit(hard)
+        raise_descriptor_limit()
         self._calls = {linux.NUMBERS["connect"]: self._connect, linux.NUMBERS["listen"]: self._listen}
 
     def run(self) -> NoReturn:
@@ -217,7 +208,7 @@ class Watcher:
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
-            process = linux.call("pidfd_open", _field(thread, "Tgid")[0], 0)
+            process = linux.call("pidfd_open", field(thread, "Tgid")[0], 0)
         try:
             self._valid(identity)
             return linux.call("pidfd_getfd", process, descriptor & 0xFFFFFFFF, 0)
@@ -276,8 +267,8 @@ class Watcher:
                     raise RefusedError(errno.EINVAL)
                 target = self._target(identity, thread, where[PATH_AT:].split(b"\0", 1)[0])
                 where = b"\1\0/proc/self/fd/%d\0" % target
-            code = _attempt(wire, where, unix=unix)
-            if code == errno.EWOULDBLOCK if unix else code in _NOT_YET:
+            code = attempt(wire, where, unix=unix)
+            if code == errno.EWOULDBLOCK if unix else code in NOT_YET:
                 kept = self._wait(identity, wire, where, target, code)
             if not kept:
                 self._answer(identity, code)
@@ -299,7 +290,7 @@ class Watcher:
         for own in _OWN_PROC:
             if path.startswith(own):
                 rest = path[len(own) :] if own != b"/dev/fd/" else b"fd/" + path[len(own) :]
-                path = b"/proc/%d/%b" % (_field(thread, "NSpid")[-1], rest)
+                path = b"/proc/%d/%b" % (field(thread, "NSpid")[-1], rest)
         file = self._open_as(identity, thread, path)
         may = False
         try:
@@ -356,7 +347,7 @@ class Watcher:
             raise RefusedError(errno.ENOBUFS)
         limit = self._option(wire, SO_SNDTIMEO, 16)
         seconds = int.from_bytes(limit[:8], "little") + int.from_bytes(limit[8:], "little") / 1e6
-        timed_out = errno.EINPROGRESS if code in _NOT_YET else errno.EAGAIN
+        timed_out = errno.EINPROGRESS if code in NOT_YET else errno.EAGAIN
         deadline = time.monotonic() + seconds if seconds else 0.0
         self._waiting[identity] = _Waiting(wire, address, target, deadline, timed_out)
         if timed_out == errno.EINPROGRESS:
@@ -365,8 +356,8 @@ class Watcher:
 
     def _try_again(self, identity: int, now: float, *, check: bool) -> None:
         call = self._waiting[identity]
-        code = _attempt(call.wire, call.address, unix=call.timed_out == errno.EAGAIN)
-        if code == errno.EAGAIN or code in _NOT_YET:
+        code = attempt(call.wire, call.address, unix=call.timed_out == errno.EAGAIN)
+        if code == errno.EAGAIN or code in NOT_YET:
             if call.deadline and now >= call.deadline:
                 code = call.timed_out
             elif not check or self._still(identity):
@@ -385,56 +376,3 @@ class Watcher:
         except OSError:
             return False
         return True
-
-
-def _attempt(wire: int, address: bytes, *, unix: bool) -> int:
-    """Connect without waiting, whatever the socket says; 0 or the errno."""
-    flags = fcntl.fcntl(wire, fcntl.F_GETFL)
-    waits = not flags & os.O_NONBLOCK
-    if waits:
-        fcntl.fcntl(wire, fcntl.F_SETFL, flags | os.O_NONBLOCK)
-    try:
-        code = _connect(wire, address)
-        if waits and not unix and code in _NOT_YET:
-            code = _connect(wire, address)  # on loopback it is settled by now
-        return code
-    finally:
-        if waits:
-            fcntl.fcntl(wire, fcntl.F_SETFL, flags)
-
-
-def _connect(wire: int, address: bytes) -> int:
-    try:
-        linux.call("connect", wire, address, len(address))
-    except OSError as error:
-        return error.errno or errno.EPERM
-    return 0
-
-
-def _field(thread: int, name: str) -> list[int]:
-    """The numbers of one line of a process's status."""
-    with open(f"/proc/{thread}/status", encoding="ascii", errors="replace") as file:
-        for line in file:
-            if line.startswith(name + ":"):
-                return [int(word) for word in line.split()[1:]]
-    raise RefusedError(errno.ESRCH)
-
-
-def _answer_at_once(listener: int) -> None:
-    """Who asks waits for us and we for who asks: let both run on one processor, where the kernel can (Linux 6.6)."""
-    try:
-        fcntl.ioctl(listener, NOTIF_SET_FLAGS, SYNC_WAKE_UP)
-    except OSError:
-        return
-
-
-def _limits() -> tuple[int, int]:
-    import resource
-
-    return resource.getrlimit(resource.RLIMIT_NOFILE)
-
-
-def _raise_limit(hard: int) -> None:
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -20,9 +20,10 @@ from time import monotonic
 from tidegate.holds import control
 from tidegate.holds.stdio import Treatment, close_task_ends
 from tidegate.model.errors import EXIT_CANNOT_START
+from tidegate.runtime.children import end_child, is_in_state, is_lost
 from tidegate.runtime.grace import Due, Grace
 from tidegate.runtime.jobs import Action, Happening, Mode, react
-from tidegate.runtime.outcome import Outcome, ended, not_executed, say
+from tidegate.runtime.outcome import GATE_GONE, WATCHER_GONE, Outcome, ended, not_executed, say
 from tidegate.runtime.signals import SignalInbox, from_keyboard, stop_by
 
 TYPE_CHECKING = False
@@ -38,8 +39,6 @@ else:
     import _signal  # signal itself makes enums at each start
 
 LAST_LOOK = 5.0  # seconds for the kernel to end what is left of the task
-GATE_GONE = "tidegate: the gate is gone; the task's network is cut off and it is being ended"
-
 _HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
 _READABLE = select.POLLIN | _HUNG_UP
 _ENDS = frozenset({_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP})
@@ -277,27 +276,31 @@ class Front:
             return
         self._gate_fd = -1
         if self._outcome is None and self._control_open:
-            self._gate_lost = True
-            say(GATE_GONE, raw=self._terminal is not None and self._terminal.entered)
-            self._send(f"signal {_signal.SIGTERM}")
-            self._send(f"signal {_signal.SIGCONT}")  # a stopped command cannot end
-            self._grace.gate_lost(self._clock())
+            self._lose(GATE_GONE)
 
-    def _look_at_gate(self) -> None:
-        """See whether the gate was stopped: then connections would hang instead of failing, so it is ended."""
-        if not self._gate_pid:
+    def _lose(self, sentence: str) -> None:
+        """A part that holds the task's way out is gone: say so once, and end the task."""
+        if self._gate_lost:
             return
-        try:
-            if os.waitid(os.P_PID, self._gate_pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None:
-                os.kill(self._gate_pid, _signal.SIGKILL)
-        except (ChildProcessError, ProcessLookupError):
-            return
+        self._gate_lost = True
+        say(sentence, raw=self._terminal is not None and self._terminal.entered)
+        self._send(f"signal {_signal.SIGTERM}")
+        self._send(f"signal {_signal.SIGCONT}")  # a stopped command cannot end
+        self._grace.gate_lost(self._clock())
+
+    def _look_at_children(self) -> None:
+        """End a gate or a watcher that was stopped, since calls would hang; see a watcher's end (it has no channel)."""
+        if self._gate_pid and is_in_state(self._gate_pid, os.WSTOPPED):
+            end_child(self._gate_pid)
+        if self._task.watcher and is_lost(self._task.watcher):
+            end_child(self._task.watcher)
+            self._lose(WATCHER_GONE)
 
     # --- signals and job control
 
     def _on_signal(self, number: int) -> None:
         if number == _signal.SIGCHLD:
-            self._look_at_gate()
+            self._look_at_children()
         elif number == _signal.SIGCONT:
             self._act(Happening.RESUMED_FRONT if self._in_foreground() else Happening.RESUMED_BACK)
         elif number == _signal.SIGWINCH:

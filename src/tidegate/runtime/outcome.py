@@ -22,6 +22,10 @@ else:
     import _signal  # signal itself makes enums at each start
 
 
+GATE_GONE = "tidegate: the gate is gone; the task's network is cut off and it is being ended"
+WATCHER_GONE = "tidegate: what makes the task's connections is gone; it is being ended"
+
+
 class Outcome(Value):
     """How the command ended.
 

@@ -292,6 +292,22 @@ def test_the_gates_death_ends_the_task_with_70(product: Product) -> None:
     _wait(lambda: all(_gone(pid) for pid in tree), "something was left behind")
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_the_watchers_death_ends_the_task_with_70(product: Product, number: signal.Signals) -> None:
+    """HLD-7: what makes the task's connections was killed or stopped: said at once, exit 70, nothing hangs or stays."""
+    process = product.start("--", "sh", "-c", "echo up; sleep 100")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    front = _front(process.pid)
+    tree = _tree(front)
+    watcher = next(pid for pid in _children(front) if Path(f"/proc/{pid}/comm").read_text() == "tidegate-watch\n")
+    os.kill(watcher, number)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 70
+    assert "connections is gone" in err
+    _wait(lambda: all(_gone(pid) for pid in tree), "something was left behind")
+
+
 def test_the_fronts_death_ends_everything(product: Product) -> None:
     """HLD-8, B98: kill -9 of the front: gate, init, the command and what it left in the background all end."""
     process = product.start("--", "sh", "-c", "setsid sleep 100 & (sleep 100 &) ; echo up; sleep 100")

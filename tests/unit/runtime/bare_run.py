@@ -60,6 +60,7 @@ class BareTask:
         os.waitpid(between, 0)
         self.control = here
         self.pty_master: int | None = None
+        self.watcher = 0
         while (received := control.receive(here)) is not None and received[0] != "probed":
             if received[0] == "pty":
                 self.pty_master = received[1][0]
