@@ -54,7 +54,9 @@ if TYPE_CHECKING:
 
 BATCH = 64  # accepts in one turn
 PAUSE = 0.1  # seconds without accepting, where descriptors ran out
-KEEPALIVE = ((TCP_KEEPIDLE, 60), (TCP_KEEPINTVL, 30), (TCP_KEEPCNT, 4))  # a dead peer is found within 3 minutes
+# A dead peer is found within 3 minutes. Below a minute: that is how long the kernel tracks a captured connection that
+# one side has closed, where the hold could not tell it to do so for longer.
+KEEPALIVE = ((TCP_KEEPIDLE, 45), (TCP_KEEPINTVL, 30), (TCP_KEEPCNT, 4))
 _EXHAUSTED = (EMFILE, ENFILE, ENOBUFS, ENOMEM)
 # A client that was gone before it was accepted, and network errors that accept(2) passes on.
 _GAVE_UP = (
