@@ -46,10 +46,13 @@ def send(control: int, message: str, descriptors: Sequence[int] = ()) -> None:
 def receive(control: int) -> tuple[str, list[int]] | None:
     """The next message and its descriptors, which are the caller's to close. None: the other side is gone."""
     wire = _socket.socket(fileno=control)
+    room = _socket.CMSG_SPACE(MAX_DESCRIPTORS * _INT)
     try:
-        data, beside, _flags, _from = wire.recvmsg(
-            MAX_MESSAGE, _socket.CMSG_SPACE(MAX_DESCRIPTORS * _INT), _socket.MSG_CMSG_CLOEXEC
-        )
+        try:
+            data, beside, _flags, _from = wire.recvmsg(MAX_MESSAGE, room, _socket.MSG_CMSG_CLOEXEC)
+        except ConnectionResetError:
+            # It ended without reading what we said. The kernel tells that once, and before what it said itself.
+            data, beside, _flags, _from = wire.recvmsg(MAX_MESSAGE, room, _socket.MSG_CMSG_CLOEXEC)
     except ConnectionResetError:
         return None
     finally:

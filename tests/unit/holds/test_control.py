@@ -59,6 +59,27 @@ def test_a_failure_survives_the_wire(stage: str, number: int, text: str) -> None
         os.close(there)
 
 
+def test_the_last_word_is_heard_of_who_left_without_listening() -> None:
+    """HLD-7, HLD-12: what init says of its failure is read, also where our own message to it was not."""
+    front, init = control.pair()
+    control.send(front, "mapped")
+    control.send(init, "unshared 7")
+    control.send(init, "failed capture 2 the table")
+    os.close(init)
+    heard = [control.receive(front) for _ in range(3)]
+    assert heard == [("unshared 7", []), ("failed capture 2 the table", []), None]
+    os.close(front)
+
+
+def test_nothing_more_of_who_left_without_listening() -> None:
+    """The neighbour: it said nothing, and that is its end."""
+    front, init = control.pair()
+    control.send(front, "mapped")
+    os.close(init)
+    assert control.receive(front) is None
+    os.close(front)
+
+
 def test_an_error_without_errno_is_its_text() -> None:
     """A sentence for a person is passed on as it is."""
     here, there = control.pair()
