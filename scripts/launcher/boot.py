@@ -31,6 +31,15 @@ if environment != folder + "/.venv":
     sys.pycache_prefix = environment + "/pycache"
 sys.path.insert(0, folder + "/src")
 sys.path.append(packages)
+try:
+    sys.path.insert(0, folder + "/scripts/launcher")
+    from bundle import Bundle, bundle_path
+
+    sys.meta_path.insert(0, Bundle(folder + "/src", bundle_path(environment)))
+except (ImportError, OSError, ValueError, EOFError, TypeError):
+    pass  # the modules are found one by one, as ever
+finally:
+    del sys.path[0]
 
 
 def die_by(name: str) -> None:

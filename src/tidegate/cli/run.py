@@ -28,6 +28,8 @@ from tidegate.runtime.state import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tidegate.holds.stdio import StdioPlan
     from tidegate.runtime.agent import Agent
     from tidegate.runtime.gate_link import GateLink
@@ -87,31 +89,36 @@ def _told(options: RunOptions) -> int:
 
 
 def _run(options: RunOptions, stdio: StdioPlan) -> Ended:
-    from tidegate.holds.hold import find_hold
+    if options.hold != "netns":
+        return _queued(lambda inbox: _without_gate(options, stdio, inbox))
+    from tidegate.runtime.gate_link import GateLink
+
+    # Before all else: the gate imports its rooms while this process imports its own, and is what a start waits for.
+    link = GateLink(say)
+    try:
+        return _queued(lambda inbox: _with_gate(options, stdio, inbox, link))
+    finally:
+        link.close()
+
+
+def _queued(act: Callable[[SignalInbox], Ended]) -> Ended:
+    """Act while the signals that would end us are queued instead."""
     from tidegate.runtime.signals import SignalInbox
 
     inbox = SignalInbox.install()
     try:
-        if options.hold == "netns":
-            return _behind_gate(options, stdio, inbox)
-        from tidegate.runtime.task import run_without_gate
-
-        if options.hold == "open":
-            say(_OPEN_WARNING)
-        order = _order(options, new_log=False)
-        return run_without_gate(order, find_hold(options.hold), stdio, inbox)
+        return act(inbox)
     finally:
         inbox.restore()
 
 
-def _behind_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox) -> Ended:
-    from tidegate.runtime.gate_link import GateLink
+def _without_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox) -> Ended:
+    from tidegate.holds.hold import find_hold
+    from tidegate.runtime.task import run_without_gate
 
-    link = GateLink(say)
-    try:
-        return _with_gate(options, stdio, inbox, link)
-    finally:
-        link.close()
+    if options.hold == "open":
+        say(_OPEN_WARNING)
+    return run_without_gate(_order(options, new_log=False), find_hold(options.hold), stdio, inbox)
 
 
 def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: GateLink) -> Ended:

@@ -1,0 +1,96 @@
+"""One file with all compiled modules of a start: looking for each of a hundred files costs more than reading them.
+
+Made at set-up beside the packages, so it is as read-only inside a task as they are. Each entry carries the source's
+time and size; one whose source has changed since is passed over, and Python finds the module as it always does. So a
+stale or missing bundle is slower and never wrong. Measured: 25 ms instead of 38 for what `run` and its gate import.
+"""
+
+import marshal
+import os
+import posix
+import sys
+
+SKIPPED = ("cli/policy", "cli/events", "cli/group", "policy/document", "policy/loader", "policy/reading", "policy/diff")
+
+
+def bundle_path(environment: str) -> str:
+    """Return where the bundle of an environment is; its name carries the version whose bytecode it holds."""
+    return f"{environment}/tidegate-{sys.implementation.cache_tag}.bundle"
+
+
+def write_bundle(folder: str, environment: str) -> None:
+    """Compile the source below `folder` into the environment's bundle, at once or not at all.
+
+    Raises:
+        OSError: when it cannot be written; nothing depends on it.
+    """
+    source = os.path.join(folder, "src")
+    index = {}
+    codes = []
+    at = 0
+    for parent, _, names in os.walk(os.path.join(source, "tidegate")):
+        for name in sorted(names):
+            path = os.path.join(parent, name)
+            relative = os.path.relpath(path, source)
+            if not name.endswith(".py") or relative.split(os.sep, 1)[-1].startswith(SKIPPED):
+                continue
+            found = os.stat(path)
+            with open(path, "rb") as file:
+                code = compile(file.read(), path, "exec", dont_inherit=True)
+            package = name == "__init__.py"
+            dotted = relative[: -len("/__init__.py") if package else -len(".py")].replace(os.sep, ".")
+            codes.append(marshal.dumps(code))
+            index[dotted] = (relative, package, found.st_mtime_ns, found.st_size, at, at + len(codes[-1]))
+            at += len(codes[-1])
+    head = marshal.dumps(index)
+    fresh = bundle_path(environment) + f".{os.getpid()}"
+    with open(fresh, "wb") as file:
+        file.write(b"".join((len(head).to_bytes(8, "little"), head, *codes)))
+    os.replace(fresh, bundle_path(environment))
+
+
+class Bundle:
+    """Finds and loads modules of a bundle: an entry of sys.meta_path (importlib's finder and loader protocols)."""
+
+    def __init__(self, source: str, path: str) -> None:
+        """Read the bundle of the source folder.
+
+        Raises:
+            OSError: where there is none. ValueError, EOFError, TypeError: where it is no bundle.
+        """
+        with open(path, "rb") as file:
+            data = memoryview(file.read())
+        end = 8 + int.from_bytes(data[:8], "little")
+        self._index = marshal.loads(data[8:end])  # noqa: S302  our own environment, which no task can write
+        if not isinstance(self._index, dict):
+            raise ValueError("no bundle")  # noqa: TRY004  as for any other file that is none
+        self._codes = data[end:]
+        self._source = source
+        self._spec = type(sys.__spec__)
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> object:
+        """Return how to load a module whose source is as it was, None for every other."""
+        entry = self._index.get(name)
+        if entry is None:
+            return None
+        relative, package, time, size = entry[:4]
+        path = f"{self._source}/{relative}"
+        try:
+            found = posix.stat(path)
+        except OSError:
+            return None
+        if found.st_mtime_ns != time or found.st_size != size:
+            return None
+        spec = self._spec(name, self, origin=path, is_package=package)
+        spec.has_location = True
+        if package:
+            spec.submodule_search_locations.append(path[: -len("/__init__.py")])
+        return spec
+
+    def create_module(self, _spec: object) -> None:
+        """Leave making the module to Python."""
+
+    def exec_module(self, module: object) -> None:
+        """Run the module's code."""
+        start, end = self._index[module.__name__][4:]
+        exec(marshal.loads(self._codes[start:end]), module.__dict__)  # noqa: S102, S302  as importlib does
