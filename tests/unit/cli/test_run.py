@@ -343,6 +343,20 @@ def test_a_read_only_home_says_where_to_put_the_record(product: Product) -> None
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("length", [60, 95, 107, 200])
+def test_long_paths_are_no_limit(product: Product, length: int) -> None:
+    """B97: no path of ours is in a socket address, so a long home, runtime or temporary folder changes nothing."""
+    name = "ü" * 20 + "x" * (length - 40)
+    folder = product.home / name
+    folder.mkdir()
+    if product.user:
+        os.chown(folder, 12345, 12345)
+    product.environment |= {"TMPDIR": str(folder), "XDG_RUNTIME_DIR": str(folder), "XDG_STATE_HOME": str(folder)}
+    done = product.run("--", "sh", "-c", "curl -s -o /dev/null http://c.test/; exit 4")
+    assert done.returncode == 4, done.stderr
+    assert "net: c.test:80 · refused" in done.stderr
+
+
 def test_the_holds_without_a_gate(product: Product, lab: Lab) -> None:
     """HLD-5: offline reaches nothing at all, its own localhost included; open says so each time and reaches all."""
     origin = lab.origin("http", "1.2.3.4", 80)
