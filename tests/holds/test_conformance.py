@@ -355,17 +355,23 @@ def test_the_namespaces_end_with_the_task(user: str) -> None:
         for kind in kinds:
             if user == "root":
                 assert os.readlink(f"/proc/{task.init}/ns/{kind}") != os.readlink(f"/proc/self/ns/{kind}")
-        names = {os.readlink(f"/proc/{pid}/ns/net") for pid in task.sleepers()} if os.geteuid() == 0 else set()
+        inside = {_namespaces(pid) for pid in task.sleepers()} if os.geteuid() == 0 else set()
         os.kill(task.front, signal.SIGKILL)
         assert gone([task.init])
-        for name in os.listdir("/proc"):
-            if name.isdigit():
-                try:
-                    assert os.readlink(f"/proc/{name}/ns/net") not in names
-                except OSError:
-                    continue
+        patience = time.monotonic() + 10  # what the kernel kills with init goes a moment after it
+        while inside & {_namespaces(name) for name in os.listdir("/proc") if name.isdigit()} - {()}:
+            assert time.monotonic() < patience, "a process is left in the task's namespaces"
+            time.sleep(0.01)
     finally:
         task.close()
+
+
+def _namespaces(pid: int | str) -> tuple[str, ...]:
+    """All of a process's namespaces: a number alone may be given anew, to another test's, as soon as it is free."""
+    try:
+        return tuple(os.readlink(f"/proc/{pid}/ns/{kind}") for kind in ("user", "mnt", "net", "pid", "ipc"))
+    except OSError:
+        return ()
 
 
 WRAPPERS = {
