@@ -182,7 +182,8 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
     state = state_folder(environ)
     task = new_task_id(time.gmtime()[:6], os.urandom(4))
     log = os.path.abspath(options.log) if options.log else ""
-    readonly = [*installation_paths(), *agent_files(environ, folder)]
+    ours = installation_paths()
+    readonly = [*ours, *agent_files(environ, folder)]
     # What this run was told must not be what the next run is told by the task: neither the file nor a link to it.
     told = (options.policy, harness_file(options.harness), FOLDER_FILE, os.path.join(config_folder(environ), USER_FILE))
     readonly += [os.path.abspath(path) for path in told if path and _is_file_in_sight(path)]
@@ -203,7 +204,7 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
         command=options.command,
         folder=folder,
         environ=environ,
-        shares=(*options.shares, *(Share(path, readonly=True) for path in out_of_sight(installation_paths()))),
+        shares=(*options.shares, *(Share(path, readonly=True) for path in out_of_sight(ours))),
         hidden=hidden,
         readonly=tuple(readonly),
         selftest=options.selftest,

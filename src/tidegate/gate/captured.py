@@ -74,14 +74,7 @@ class Captured(Client):
 
     def refused(self, decision: Decision, reason: Reason, plan: Plan | None, tried: tuple[str, ...]) -> None:  # noqa: ARG002 - the traveller's seam
         """The policy, a person, an address or the network said no."""
-        entry = self.entry
-        assert entry is not None, "a way belongs to a destination"
-        self.way = None
-        if decision.reason is not reason and decision.verdict is Verdict.ASK:
-            decision = decision.replace(reason=reason)
-        entry.decision = decision
-        if tried:
-            entry.address = tried[-1]
+        entry, decision = self.settle(decision, reason, tried)
         entry.write(How.REFUSED, reason)
         self._disarm()
         self.enter(Stage.REFUSING)

@@ -252,16 +252,21 @@ class Client:
         if self.rest and tunnel.client is not None:
             tunnel.hear(self.rest)
 
-    def refused(self, decision: Decision, reason: Reason, plan: Plan | None, tried: tuple[str, ...]) -> None:
-        """The policy, a person, an address or the network said no."""
+    def settle(self, decision: Decision, reason: Reason, tried: tuple[str, ...]) -> tuple[Entry, Decision]:
+        """The way is over: put on record what it came to, and return the entry and the decision as it is told."""
         entry = self.entry
-        assert entry is not None, "a way belongs to a request"
+        assert entry is not None, "a way belongs to a destination"
         self.way = None
         if decision.reason is not reason and decision.verdict is Verdict.ASK:
             decision = decision.replace(reason=reason)
         entry.decision = decision
         if tried:
             entry.address = tried[-1]
+        return entry, decision
+
+    def refused(self, decision: Decision, reason: Reason, plan: Plan | None, tried: tuple[str, ...]) -> None:
+        """The policy, a person, an address or the network said no."""
+        entry, decision = self.settle(decision, reason, tried)
         if self.socks:
             from tidegate.wire.socks5 import refusal_reply
 
