@@ -268,8 +268,13 @@ def main(wishes: dict[str, Any]) -> dict[str, Any]:
         "XDG_RUNTIME_DIR": machine.runtime,
         "HELD": json.dumps(held),
     } | wishes.get("env", {})
+    table = os.path.join(workspace, "escapes.pyz")
+    if "{table}" in wishes["argv"]:
+        from tidegate.doctor.escapes.bundle import write_bundle
+
+        write_bundle(table)
     spec = LaunchSpec(
-        argv=tuple(wishes["argv"]),
+        argv=tuple(word.replace("{table}", table) for word in wishes["argv"]),
         env=env,
         cwd=wishes.get("cwd") or workspace,
         workspace=workspace,

@@ -1,35 +1,36 @@
-"""The table of escapes, tried inside each hold, as root and as an ordinary user (HLD-11, HLD-13)."""
+"""The table of escapes, tried inside each hold, as root and as an ordinary user (HLD-11, HLD-13).
+
+How a row is added: src/tidegate/doctor/escapes/__init__.py.
+"""
 
 from __future__ import annotations
 
 import functools
 import json
-import os
 from typing import Any
 
 import pytest
 
 from tests.holds import held
-from tests.holds.escapes.programs import TABLE
+from tidegate.doctor.escapes import rows
+from tidegate.doctor.escapes.table import TABLE
 
 COLUMNS = ("netns", "captured", "offline", "open")
-PROGRAM = os.path.join(held.HERE, "escapes", "programs.py")
+THEMES = rows.__all__
 CASES = [
     (user, hold, name)
     for user in held.USERS
     for hold in COLUMNS
     for name, row in TABLE.items()
-    if hold in row.holds and row.who in ("both", user)
+    if row.is_for(hold, user)
 ]
 
 
 @functools.cache
 def answers(user: str, hold: str) -> dict[str, Any]:
     """Try the whole table in one task."""
-    with open(PROGRAM, encoding="utf-8") as file:
-        text = file.read()
     wishes = {"capture": "on", "gate": "real", "table": hold} if hold == "captured" else {}
-    return held.hold("netns" if hold == "captured" else hold, [held.PYTHON, "-I", "-c", text], user=user, **wishes)
+    return held.hold("netns" if hold == "captured" else hold, [held.PYTHON, "-I", held.TABLE], user=user, **wishes)
 
 
 @pytest.mark.xdist_group("escapes")
@@ -50,3 +51,8 @@ def test_each_row_ends_as_it_must(user: str, hold: str, name: str) -> None:
 def test_nobody_outside_heard_anything(user: str, hold: str) -> None:
     """While the whole table was tried, not one listener of the machine was reached (HLD-1, HLD-14, B83, B85)."""
     assert answers(user, hold)["heard"] == []
+
+
+def test_every_theme_is_in_the_table() -> None:
+    """No file of rows is left out: each theme has rows, and the names of rows are one each."""
+    assert {row.theme for row in TABLE.values()} == set(THEMES)

@@ -1,0 +1,1 @@
+"""Small checks, one a file: each tries what it is about, and names the fix."""

@@ -1,0 +1,98 @@
+"""Straight to an address, past the gate: TCP and datagrams to this machine, private and public ones, metadata."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from tidegate.doctor.escapes.table import CAPTURED, FENCED, HELD, NO_FAMILY, escape
+from tidegate.doctor.escapes.tools import tcp, udp, wrong
+
+
+@escape("ECONNREFUSED", holds=FENCED, offline=NO_FAMILY)
+def tcp_to_the_machines_loopback() -> None:
+    """TCP to a listener on the machine's 127.0.0.1."""
+    tcp(socket.AF_INET, "127.0.0.1", HELD["tcp4"])
+
+
+@escape("ECONNREFUSED", holds=FENCED, offline=NO_FAMILY)
+def tcp_to_the_unspecified_address() -> None:
+    """TCP to 0.0.0.0, which the kernel takes for loopback."""
+    tcp(socket.AF_INET, "0.0.0.0", HELD["tcp4"])
+
+
+@escape("ECONNREFUSED", "EADDRNOTAVAIL", holds=FENCED, offline=NO_FAMILY)
+def tcp_to_the_machines_loopback_by_ipv6() -> None:
+    """TCP to a listener on the machine's ::1."""
+    tcp(socket.AF_INET6, "::1", HELD["tcp6"])
+
+
+@escape("ECONNREFUSED", holds=FENCED, offline=NO_FAMILY)
+def tcp_to_a_mapped_address() -> None:
+    """TCP to the machine's loopback, written as IPv4 in IPv6."""
+    tcp(socket.AF_INET6, "::ffff:127.0.0.1", HELD["tcp4"])
+
+
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="ECONNRESET")
+def tcp_to_a_public_address() -> None:
+    """TCP straight to a public address, past the proxy settings (B71)."""
+    tcp(socket.AF_INET, "1.2.3.4", 80)
+
+
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="ECONNRESET")
+def tcp_to_a_public_address_by_ipv6() -> None:
+    """The same over IPv6."""
+    tcp(socket.AF_INET6, "2600:beef::1", 443)
+
+
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="ECONNRESET")
+def tcp_to_cloud_metadata() -> None:
+    """TCP to the metadata address of clouds."""
+    tcp(socket.AF_INET, "169.254.169.254", 80)
+
+
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="ECONNRESET")
+def tcp_to_other_ports() -> None:
+    """TCP to ports that nobody thinks of, on the machine's own address and a private one (B77)."""
+    expected = errno.ECONNRESET if HELD["hold"] == CAPTURED else errno.ENETUNREACH
+    for address in (HELD["own4"] or "10.0.0.1", "10.0.0.1", "192.168.1.1"):
+        for port in (22, 53, 2375, 5432, 6379, 8080, 65535):
+            try:
+                tcp(socket.AF_INET, address, port)
+            except OSError as error:
+                if error.errno != expected:
+                    raise
+                continue
+            if (port, HELD["hold"]) not in ((22, CAPTURED), (53, CAPTURED)):  # refused in words; the resolver
+                wrong(f"{address}:{port} answered")
+    raise OSError(expected, "each of them")
+
+
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="ECONNRESET")
+def tcp_to_the_machines_own_address() -> None:
+    """TCP to a listener on the machine's own address."""
+    tcp(socket.AF_INET, HELD["own4"] or "10.0.0.1", HELD["own4_tcp"] or 80)
+
+
+@escape("ECONNREFUSED", holds=FENCED, offline=NO_FAMILY)
+def udp_to_the_machines_loopback() -> None:
+    """A datagram to the machine's 127.0.0.1 (B83)."""
+    udp(socket.AF_INET, "127.0.0.1", HELD["udp4"])
+
+
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="passed")
+def udp_to_a_resolver() -> None:
+    """A datagram to port 53 of a public address: the DNS tunnel. Captured, it is the gate's own resolver."""
+    udp(socket.AF_INET, "1.2.3.4", 53)
+
+
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="EPERM")
+def udp_to_a_resolver_by_ipv6() -> None:
+    """The same over IPv6, port 443: QUIC."""
+    udp(socket.AF_INET6, "2600:beef::1", 443)
+
+
+@escape("ENETUNREACH", "EPERM", "EACCES", "ENODEV", holds=FENCED, offline=NO_FAMILY)
+def udp_multicast() -> None:
+    """A datagram to a multicast group."""
+    udp(socket.AF_INET, "224.0.0.251", 5353)
