@@ -1,28 +1,24 @@
 """Real programs behind the gate, in the lab: each is let through and refused, as its user would see it (GAT-10).
 
 What a program sends and what it makes of a refusal is its own affair, so these tests drive the programs themselves.
-Which versions that were is printed at the end of the run. Real registries are in tests/clients.
+Which versions that were is printed at the end of the run. The matrix of all clients is in tests/clients, real
+registries are in tests/registries.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import io
-import json
 import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import textwrap
 import time
-import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.client_programs import numbers, trusting
+from tests.clients import registries
 from tests.https_site import HttpsSite
 from tests.product import Product
 from tidegate.holds import inside
@@ -319,32 +315,10 @@ def test_git_is_refused(product: Product, client: Callable[[str], str]) -> None:
 # --- pip and npm, against registries made for the purpose
 
 
-def wheel(name: str) -> bytes:
-    """Return a wheel with one module that says its own name."""
-    files = {
-        f"{name}.py": f"NAME = {name!r}\n",
-        f"{name}-1.0.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
-        f"{name}-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    record = "".join(
-        f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip('=')},"
-        f"{len(text)}\n"
-        for path, text in files.items()
-    )
-    files[f"{name}-1.0.dist-info/RECORD"] = f"{record}{name}-1.0.dist-info/RECORD,,\n"
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for path, text in files.items():
-            archive.writestr(path, text)
-    return packed.getvalue()
-
-
 @pytest.fixture
 def index(site: HttpsSite) -> HttpsSite:
     """A Python index at https://a.test/simple/ with one package."""
-    page = b'<a href="/files/tidetest-1.0-py3-none-any.whl">tidetest-1.0-py3-none-any.whl</a>'
-    site.pages["/simple/tidetest/"] = ("text/html", page)
-    site.pages["/files/tidetest-1.0-py3-none-any.whl"] = ("application/zip", wheel("tidetest"))
+    registries.python_index(site)
     return site
 
 
@@ -383,33 +357,11 @@ def test_pip_is_refused(product: Product, client: Callable[[str], str]) -> None:
     assert net_lines(done) == refused(443, times=" ×2")
 
 
-def package(name: str) -> bytes:
-    """Return an npm package with nothing but its package.json."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-        text = json.dumps({"name": name, "version": "1.0.0"}).encode()
-        entry = tarfile.TarInfo("package/package.json")
-        entry.size = len(text)
-        archive.addfile(entry, io.BytesIO(text))
-    return packed.getvalue()
-
-
 @pytest.fixture
 def npm(product: Product, site: HttpsSite, client: Callable[[str], str]) -> str:
     """npm, with a registry at https://a.test/ that has one package, and a user's .npmrc that names another proxy."""
     path = client("npm")
-    tarball = package("tidetest")
-    version = {
-        "name": "tidetest",
-        "version": "1.0.0",
-        "dist": {
-            "tarball": "https://a.test/tidetest/-/tidetest-1.0.0.tgz",
-            "integrity": "sha512-" + base64.b64encode(hashlib.sha512(tarball).digest()).decode(),
-        },
-    }
-    page = {"name": "tidetest", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
-    site.pages["/tidetest"] = ("application/json", json.dumps(page).encode())
-    site.pages["/tidetest/-/tidetest-1.0.0.tgz"] = ("application/octet-stream", tarball)
+    registries.npm_registry(site)
     (product.home / ".npmrc").write_text("proxy=http://127.0.0.1:9\nhttps-proxy=http://127.0.0.1:9\n")
     product.environment["npm_config_registry"] = "https://a.test/"
     return path
@@ -610,19 +562,7 @@ def test_cargo_uses_the_gate(product: Product, site: HttpsSite, client: Callable
         '[http]\nproxy = "127.0.0.1:9"\n[registries]\na = { index = "sparse+https://a.test/index/" }\n'
         'b = { index = "sparse+https://b.test/index/" }\n'
     )
-    crate = io.BytesIO()
-    with tarfile.open(fileobj=crate, mode="w:gz") as archive:
-        for path, text in (("Cargo.toml", '[package]\nname = "tidetest"\nversion = "1.0.0"\n'), ("src/lib.rs", "")):
-            entry = tarfile.TarInfo(f"tidetest-1.0.0/{path}")
-            entry.size = len(text)
-            archive.addfile(entry, io.BytesIO(text.encode()))
-    line = {
-        "name": "tidetest", "vers": "1.0.0", "deps": [], "features": {}, "yanked": False,
-        "cksum": hashlib.sha256(crate.getvalue()).hexdigest(),
-    }  # fmt: skip
-    site.pages["/index/config.json"] = ("application/json", b'{"dl": "https://a.test/crates"}')
-    site.pages["/index/ti/de/tidetest"] = ("text/plain", json.dumps(line).encode() + b"\n")
-    site.pages["/crates/tidetest/1.0.0/download"] = ("application/gzip", crate.getvalue())
+    registries.crates(site)
     done = {}
     for registry in "ab":
         folder = product.folder / registry

@@ -3,7 +3,7 @@
 At its start each process that runs tests (an xdist worker, or the only one) enters a network and a mount namespace
 of its own, with resolv.conf, hosts and nsswitch.conf replaced there and nowhere else. So no test can reach the
 outside, and workers cannot clash on ports. An ordinary user gets there through a user namespace that keeps its id.
-tests/clients is the exception: it drives real clients against real registries, and runs alone without isolation.
+tests/registries is the exception: it drives package managers against real registries, and runs alone without isolation.
 
 Where the kernel does not let us, tests that use `lab` are skipped and say why; a missing tool fails them under CI=true.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_CLIENTS = os.path.join(REPOSITORY, "tests", "clients")
+_REGISTRIES = os.path.join(REPOSITORY, "tests", "registries")
 
 
 class _State:
@@ -40,9 +40,9 @@ class _State:
     lab: Lab | None = None
 
 
-def _only_clients(config: pytest.Config) -> bool:
+def _only_registries(config: pytest.Config) -> bool:
     paths = [os.path.abspath(str(arg).split("::")[0]) for arg in config.args]
-    return bool(paths) and all(os.path.commonpath([path, _CLIENTS]) == _CLIENTS for path in paths)
+    return bool(paths) and all(os.path.commonpath([path, _REGISTRIES]) == _REGISTRIES for path in paths)
 
 
 def _write_etc(folder: str) -> None:
@@ -94,9 +94,9 @@ def _isolate(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Isolate this process and start the internet."""
-    config.addinivalue_line("markers", "network: crosses the machine's real network (tests/clients only)")
-    if _only_clients(config):
-        _State.why_not = "tests/clients runs on the machine's own network"
+    config.addinivalue_line("markers", "network: crosses the machine's real network (tests/registries only)")
+    if _only_registries(config):
+        _State.why_not = "tests/registries runs on the machine's own network"
         return
     try:
         _isolate(config)
@@ -126,8 +126,8 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave tests/clients to its own run: here it would have no network."""
-    if _State.isolated and os.path.commonpath([str(collection_path), _CLIENTS]) == _CLIENTS:
+    """Leave tests/registries to its own run: here it would have no network."""
+    if _State.isolated and os.path.commonpath([str(collection_path), _REGISTRIES]) == _REGISTRIES:
         return True
     return None
 

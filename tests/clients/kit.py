@@ -1,0 +1,180 @@
+"""What the rows of tests/clients are made of, and how one is run: allowed and refused, by proxy and by capture.
+
+*By proxy* is a task with `--capture off`: nothing but the variables of client_settings.py leads a client to the gate.
+*By capture* is a task in whose client's environment none of these variables is left, so that nothing but its own
+connections can. Rules of the file: a row says what its client prints word for word, as whole lines; nothing else in
+its output is looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.client_programs import note_client, program_version
+from tidegate.runtime.client_settings import SETTINGS
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Sequence
+
+    from tests.product import Product
+
+ALLOWED, REFUSED = "1.2.3.4", "1.2.3.5"
+TOOLS = os.path.join(sys.prefix, "clients")
+"""Where scripts/setup puts what no Debian package has: node_modules, and an environment for poetry."""
+MODULES = os.path.join(TOOLS, "node_modules")
+PROXY, CAPTURE = "by proxy", "by capture"
+NO_ONE = "would wait for approval; the command line asks no one"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one run of a client happens: what it is to fetch, and the task's folders."""
+
+    scheme: str
+    host: str
+    folder: str
+    home: str
+    ca_file: str
+
+    @property
+    def url(self) -> str:
+        """The URL with a final slash."""
+        return f"{self.scheme}://{self.host}/"
+
+    def write(self, name: str, text: str) -> str:
+        """Write a file into the task's folder; return its path."""
+        path = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a client ends with: its status and whole lines of what it prints, in this order.
+
+    In a line `{host}`, `{port}` and `{why}` (the gate's own line about it) are filled in, and `…` stands for what
+    differs from run to run, such as a time or an address in memory.
+    """
+
+    status: int
+    lines: tuple[str, ...]
+
+
+Said = str | tuple[int, str] | Words
+
+
+@dataclass(frozen=True)
+class Client:
+    """One row."""
+
+    name: str
+    version: tuple[str, ...]  # the command whose first dotted number is its version
+    tried: str  # the version that the words are of
+    command: Callable[[Place], Sequence[str]]
+    prints: str  # a line of its output when it was let through
+    refused: dict[tuple[str, str], Words]  # by way and scheme
+    alone: Words | None = None  # it knows no proxy, and ends with this where nothing captures it
+    only: str = ""  # the beginning of the versions that the row is for
+
+    def __str__(self) -> str:
+        """Its name, in a test's."""
+        return self.name.replace(" ", "-")
+
+
+def _words(said: Said) -> Words:
+    if isinstance(said, str):
+        return Words(1, (said,))
+    return said if isinstance(said, Words) else Words(said[0], (said[1],))
+
+
+def refused(
+    *, http: Said | None = None, tunnel: Said | None = None, alert: Said, http_by_proxy: Said | None = None
+) -> dict[tuple[str, str], Words]:
+    """Return the words of a refusal.
+
+    Args:
+        http: of an answer 403, by capture and (without `http_by_proxy`) by proxy.
+        http_by_proxy: of an http URL by proxy, where that is another.
+        tunnel: of a CONNECT that was answered 403.
+        alert: of a TLS handshake that ended with access_denied.
+    """
+    said = {
+        (PROXY, "http"): http_by_proxy or http,
+        (CAPTURE, "http"): http,
+        (PROXY, "https"): tunnel,
+        (CAPTURE, "https"): alert,
+    }
+    return {case: _words(words) for case, words in said.items() if words is not None}
+
+
+def need(row: Client, record_property: Callable[[str, object], None]) -> None:
+    """Note a client's version; without it skip the test, or fail it in CI, where scripts/setup has installed it."""
+    version = program_version(row.version)
+    if version is None:
+        if os.environ.get("CI") == "true" and os.geteuid() == 0:
+            pytest.fail(f"{row.name} is not here, and scripts/setup installs it", pytrace=False)
+        pytest.skip(f"{row.name} is not here; scripts/setup installs it, as root")
+    if not version.startswith(row.only):
+        pytest.skip(f"{row.name}: here it is {version}")
+    note_client(record_property, row.name, version)
+
+
+def without_proxies(argv: Sequence[str]) -> list[str]:
+    """Return the command line that runs `argv` with none of the variables that lead a client to the gate."""
+    names = [row[0] for row in SETTINGS] + ["GIT_CONFIG_COUNT"]
+    return ["env", *(word for name in names for word in ("-u", name)), *argv]
+
+
+def run_client(
+    product: Product, way: str, argv: Sequence[str], *options: str, timeout: float = 90
+) -> subprocess.CompletedProcess[str]:
+    """Run a client in a task that can reach the gate in one way only."""
+    if way == PROXY:
+        return product.run("--capture", "off", *options, "--", *argv, timeout=timeout)
+    return product.run(*options, "--", *without_proxies(argv), timeout=timeout)
+
+
+def shown(product: Product, file: str) -> str:
+    """Copy a file to where a task can see it (its /tmp is its own), and return that path."""
+    return shutil.copy(file, product.home)
+
+
+def net_lines(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """Return what tidegate said, without counts: how many connections a client opens is its own affair."""
+    return [line.split(" ×")[0] for line in done.stderr.splitlines() if line.startswith("net:")]
+
+
+def own_lines(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """Return what the client wrote, its standard output first."""
+    return done.stdout.splitlines() + [line for line in done.stderr.splitlines() if not line.startswith("net:")]
+
+
+def assert_prints(done: subprocess.CompletedProcess[str], words: Words, host: str, port: int) -> None:
+    """Compare what a client ended with."""
+    why = f"{host}:{port}: {NO_ONE} [no-approver; no-rule, profile balanced]; to allow it: --allow {host}:{port}"
+    rest = [line.rstrip() for line in own_lines(done)]
+    for line in words.lines:
+        filled = line.replace("{host}", host).replace("{port}", str(port)).replace("{why}", why)
+        pattern = re.compile(".*".join(re.escape(part) for part in filled.split("…")))
+        at = next((number for number, one in enumerate(rest) if pattern.fullmatch(one)), None)
+        assert at is not None, f"no line {filled!r} in:\n" + "\n".join(own_lines(done))
+        del rest[: at + 1]
+    assert done.returncode == words.status, "\n".join(own_lines(done))
+
+
+def refusal(host: str, port: int) -> list[str]:
+    """Return what tidegate says of a refused place, without counts."""
+    return [
+        f"net: {host}:{port} · refused, {NO_ONE} (no-rule)",
+        f"net: to let it through: --allow {host}:{port}",
+    ]
