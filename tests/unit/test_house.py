@@ -49,6 +49,9 @@ HEAVY = {
 LEAN_ROOMS = ("model", "addresses", "wire", "gate", "holds", "journal")
 IMPORTED_LATER = {
     "journal/readback.py",  # by `tidegate events`
+    *(
+        f"journal/{name}.py" for name in ("actions", "chain", "heads", "refusals", "segments", "verify")
+    ),  # by the server
     "journal/report.py",  # by `run --report`, when the command has ended
 }
 

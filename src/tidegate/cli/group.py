@@ -13,11 +13,13 @@ from tidegate.model.errors import EXIT_USAGE, UsageError
 def make_group() -> click.Group:
     """Return the group of all click commands."""
     from tidegate.cli.events import events
+    from tidegate.cli.log import log
     from tidegate.cli.policy import policy_group
 
     group = click.Group("tidegate", help="The gate that agents, builds and scripts run behind.")
     group.add_command(policy_group())
     group.add_command(events)
+    group.add_command(log)
     return group
 
 

@@ -19,6 +19,7 @@ usage: tidegate COMMAND ...
   policy diff A B            what B lets through that A does not
   policy test FILE           expected verdicts, for CI
   events                     the record of a task
+  log verify                 whether the record of all tasks is what was written
   --version                  the version
 """
 
@@ -67,7 +68,7 @@ def _dispatch(argv: list[str]) -> int:
     if command in ("--help", "-h", "help"):
         sys.stdout.write(USAGE)
         return 0
-    if command in ("policy", "events"):
+    if command in ("policy", "events", "log"):
         from tidegate.cli.group import run_click
 
         return run_click(argv)

@@ -2,6 +2,8 @@
 
     $XDG_STATE_HOME/tidegate  or  ~/.local/state/tidegate
         tasks/ID/network.jsonl
+        log/actions.jsonl           of a server: what happened to all tasks (journal/actions.py)
+        keys/                       what seals it
 
 Everything is private to the user (0700). A folder that belongs to someone else, or is a symlink, is refused rather
 than used. At most `KEPT_TASKS` task folders stay; the oldest go first. The configuration folder is only read.
@@ -51,6 +53,16 @@ def home_folder(environ: Mapping[str, str]) -> str:
 def state_folder(environ: Mapping[str, str]) -> str:
     """Return the path of tidegate's state folder; it may not exist yet."""
     return _xdg(environ, "XDG_STATE_HOME", ".local/state")
+
+
+def log_folder(state: str) -> str:
+    """Return the folder of the action log below the state folder; it may not exist yet."""
+    return os.path.join(state, "log")
+
+
+def key_folder(state: str) -> str:
+    """Return the folder of the keys below the state folder; it may not exist yet."""
+    return os.path.join(state, "keys")
 
 
 def config_folder(environ: Mapping[str, str]) -> str:

@@ -1,0 +1,108 @@
+"""The files of an action log, and its lines read forwards and backwards.
+
+    actions.0000000001.jsonl, actions.0000210344.jsonl, ..., actions.jsonl
+
+An older file is named by the number of its first line, so the order of names is the order of lines. Reading takes no
+lock: a writer only ever adds whole lines, and the reader leaves what is not whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from typing import Any
+
+LIVE_NAME = "actions.jsonl"
+TORN_NAME = "actions.torn"
+_DIGITS = 10
+_BLOCK = 65536  # read at once from the end
+
+
+def segment_name(first: int) -> str:
+    """Return the name of an older file whose first line has this number."""
+    return f"actions.{first:0{_DIGITS}d}.jsonl"
+
+
+def first_of(name: str) -> int:
+    """Return the number in the name of an older file, 0 where it is no such name."""
+    digits = name.removeprefix("actions.").removesuffix(".jsonl")
+    first = int(digits) if len(digits) >= _DIGITS and digits.isascii() and digits.isdigit() else 0
+    return first if name == segment_name(first) else 0
+
+
+def older_segments(folder: str) -> list[str]:
+    """Return the paths of the older files, oldest first; empty where there is no folder."""
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    return [os.path.join(folder, name) for name in sorted(names, key=first_of) if first_of(name)]
+
+
+def segments(folder: str) -> list[str]:
+    """Return the paths of all files, oldest first; the last is the one that is written to."""
+    live = os.path.join(folder, LIVE_NAME)
+    return older_segments(folder) + ([live] if os.path.exists(live) else [])
+
+
+def read(folder: str, *, after: int = 0, kinds: Collection[str] = (), task: str = "") -> Iterator[dict[str, Any]]:
+    """Yield the lines with a number above `after`, oldest first; of these kinds and this task where they are named.
+
+    Raises:
+        OSError: when a file cannot be read.
+    """
+    paths = segments(folder)
+    for number, path in enumerate(paths, 1):
+        following = first_of(os.path.basename(paths[number])) if number < len(paths) else 0
+        if following and following <= after + 1:
+            continue  # all of its lines are older
+        with open(path, "rb") as file:
+            for raw in file:
+                line = _wanted(raw, kinds, task) if raw.endswith(b"\n") else None
+                if line is not None and line["seq"] > after:
+                    yield line
+
+
+def newest(folder: str, *, before: int = 0, kinds: Collection[str] = (), task: str = "") -> Iterator[dict[str, Any]]:
+    """Yield the lines with a number below `before` (all, where it is 0), newest first. Otherwise as `read`."""
+    for path in reversed(segments(folder)):
+        first = first_of(os.path.basename(path))
+        if before and first >= before:
+            continue
+        for raw in _backwards(path):
+            line = _wanted(raw, kinds, task)
+            if line is not None and (not before or line["seq"] < before):
+                yield line
+
+
+def _wanted(raw: bytes, kinds: Collection[str], task: str) -> dict[str, Any] | None:
+    try:
+        line = json.loads(raw)
+    except ValueError:
+        return None
+    if not isinstance(line, dict) or not isinstance(line.get("seq"), int):
+        return None
+    wanted = (not kinds or line.get("type") in kinds) and (not task or line.get("task") == task)
+    return line if wanted else None
+
+
+def _backwards(path: str) -> Iterator[bytes]:
+    with open(path, "rb") as file:
+        at = file.seek(0, os.SEEK_END)
+        held = b""
+        whole = False  # what stands behind the last newline is no line yet
+        while at > 0:
+            size = min(_BLOCK, at)
+            at = file.seek(at - size)
+            pieces = (file.read(size) + held).split(b"\n")
+            held = pieces[0]
+            for piece in reversed(pieces[1:]):
+                if whole:
+                    yield piece
+                whole = True
+        if whole:
+            yield held
