@@ -56,6 +56,7 @@ KEYS = {
     "upstream": ("`resolve`: `check`, `skip`", "`check`", "whether addresses are checked here when an upstream proxy is used"),
     "locked": ("`true`, `false`", "`false`", "of [layers](#layers-where-policies-come-from) above only denies count"),
     "registries": ("`tunnel`", "`tunnel`", "registries are not read inside TLS"),
+    "setup": ("a text for `/bin/sh -c`, or a list of arguments", "none", "[a command](#the-set-up-command) that runs once before a task's first"),
 }  # fmt: skip
 
 LIMITS = {

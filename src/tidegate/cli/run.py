@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _OPEN_WARNING = "warning: --open-network: no gate and no policy; the command reaches whatever this machine reaches"
 
+_SET_UP_BY_HAND = "with --phase install the command is the set-up, and the policy's own set-up command does not run"
+
 # What no code can foresee at each place: no descriptor, process, memory left. Never the command's own exit status.
 _GAVE_OUT = (OSError, RecursionError, MemoryError)
 
@@ -80,7 +82,8 @@ def _told(options: RunOptions) -> int:
     outcome = ended.outcome
     if status_file is not None:
         whose = "tidegate" if refused else outcome.source
-        status_file.write(_status_text(whose, status, outcome.signal, "something was refused" if refused else ""))
+        what = "something was refused" if refused else ended.not_begun
+        status_file.write(_status_text(whose, status, outcome.signal, what))
     if outcome.interrupted and not refused:
         from tidegate.runtime.outcome import die_like
 
@@ -143,6 +146,8 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
         no_folder_policy=options.no_folder_policy,
         agent=agent,
     )
+    if policy.setup and order.phase == Phase.INSTALL.value:
+        policy = policy.replace(setup=(), notes=(*policy.notes, _SET_UP_BY_HAND))
     for note in (*policy.notes, agent.note(policy) if agent is not None else ""):
         if note:
             say(f"note: {note}")
@@ -243,6 +248,8 @@ def _tell(options: RunOptions, ended: Ended, report: OutputFile | None) -> tuple
         from tidegate.runtime.outcome import exec_sentence
 
         raw(exec_sentence(outcome, options.command[0]))
+    if ended.not_begun:
+        say(ended.not_begun)
     rows = ended.rows or ()
     if rows and not options.quiet:
         from tidegate.journal.summary import net_lines

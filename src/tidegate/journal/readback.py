@@ -10,6 +10,8 @@ import json
 
 from tidegate.journal.summary import FIELDS, KINDS, Row
 
+_KIND = FIELDS.index("count")  # what comes before tells kinds apart
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,7 +41,7 @@ def rows_of(path: str) -> tuple[list[Row], int]:
         for line in lines_of(file):
             if line is None or line.get("type") != "net.connection":
                 continue
-            kind = tuple(line.get(field, "") for field in FIELDS[:9])
+            kind = tuple(line.get(field, "") for field in FIELDS[:_KIND])
             bucket = counts.get(kind)
             if bucket is None:
                 if len(counts) >= KINDS:

@@ -6,6 +6,8 @@ import json
 
 from tidegate.journal.summary import FIELDS
 
+COUNT = FIELDS.index("count")
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +18,6 @@ if TYPE_CHECKING:
 def report_text(rows: Sequence[Row], more: int, *, exit_status: int) -> str:
     """Return the report: one object with `connections`, how many did not fit, and the exit status of the run."""
     connections = [dict(zip(FIELDS, row, strict=True)) for row in rows]
-    refused = sum(row[9] for row in rows if row[3] == "refused")
+    refused = sum(int(row[COUNT]) for row in rows if row[3] == "refused")
     report = {"exit": exit_status, "refused": refused, "more": more, "connections": connections}
     return json.dumps(report, indent=1) + "\n"

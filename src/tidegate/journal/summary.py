@@ -8,7 +8,7 @@ hosts gets `KINDS` lines and one that counts the rest.
 from __future__ import annotations
 
 from tidegate.model.reason import Reason
-from tidegate.model.verdict import How
+from tidegate.model.verdict import How, Phase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,15 +19,17 @@ if TYPE_CHECKING:
 KINDS = 200
 _MAX_HOST = 256
 
-Row = tuple[str, int, str, str, str, str, str, str, str, int, int, int]
-"""host, port, verdict, how, reason, rule, name, source, fix, count, bytes up, bytes down: marshal carries it."""
+Row = tuple[str, int, str, str, str, str, str, str, str, str, int, int, int]
+"""host, port, verdict, how, reason, rule, name, source, fix, phase, count, bytes up, bytes down: marshal carries it."""
 
 FIELDS = (
-    "host", "port", "verdict", "how", "reason", "rule", "name", "source", "fix", "count", "bytes_up", "bytes_down",
+    "host", "port", "verdict", "how", "reason", "rule", "name", "source", "fix", "phase", "count", "bytes_up",
+    "bytes_down",
 )  # fmt: skip
 _SENTENCES = {reason.word: reason.sentence for reason in Reason}
 _QUIET_ENDS = frozenset((Reason.ALLOWED.word, Reason.IDLE_TIMEOUT.word, Reason.CLIENT_GONE.word, Reason.STOPPING.word))
 _REFUSED = How.REFUSED.value
+_INSTALL = Phase.INSTALL.value  # said where it is not the usual one
 
 
 class _Count:
@@ -49,7 +51,10 @@ class Summary:
 
     def add(self, event: Event) -> None:
         """Count one event."""
-        key = (event.host, event.port, event.verdict, event.how, event.reason, event.rule, event.name, event.source)
+        key = (
+            event.host, event.port, event.verdict, event.how, event.reason, event.rule, event.name, event.source,
+            event.phase,
+        )  # fmt: skip
         count = self._counts.get(key)
         if count is None:
             if len(self._counts) >= KINDS:
@@ -79,6 +84,7 @@ def row_of(event: Event, count: int, up: int, down: int) -> Row:
         event.name,
         event.source,
         event.fix,
+        event.phase.value,
         count,
         up,
         down,
@@ -95,19 +101,19 @@ def printable(text: str) -> str:
 def net_lines(rows: Iterable[Row], more: int = 0) -> list[str]:
     """Return the `net:` lines of the rows, and a last one with what would let the refused ones through."""
     lines: list[str] = []
-    merged: dict[tuple[str, int, str, str], int] = {}
+    merged: dict[tuple[str, int, str, str, str], int] = {}
     fixes: list[str] = []
-    for host, port, _verdict, how, reason, _rule, name, _source, fix, count, _up, _down in rows:
+    for host, port, _verdict, how, reason, _rule, name, _source, fix, phase, count, _up, _down in rows:
         where = f"[{host}]" if ":" in host else host
         place = f"{printable(where)}:{port}" if port else printable(where) or "a request without a destination"
         words = _words(how, reason)
-        key = (place, port, words, name)
+        key = (place, port, words, name, f" · {phase}" if phase == _INSTALL else "")
         merged[key] = merged.get(key, 0) + count
         if how == _REFUSED and fix and fix not in fixes:
             fixes.append(fix)
-    for (place, _port, words, name), count in merged.items():
+    for (place, _port, words, name, phase), count in merged.items():
         times = f" ×{count}" if count > 1 else ""
-        lines.append(f"net: {place} · {words} ({printable(name)}){times}")
+        lines.append(f"net: {place} · {words} ({printable(name)}){phase}{times}")
     if more:
         lines.append(f"net: and {more} more connections to other destinations; tidegate events lists what was recorded")
     if fixes:

@@ -116,6 +116,9 @@ def join(*layers: PolicyLayer) -> Policy:
             if not replaced or use.verdict is Verdict.DENY:
                 rows.extend(_preset_rows(use, layer.layer, shut, mirrors))
     limits = {name: value for layer in ordered for name, value in layer.limits}
+    set_up = [layer for layer in ordered if layer.setup]
+    if len(set_up) > 1:
+        notes += (f"the set-up command is that of {set_up[-1].source}; that of {set_up[-2].source} does not run",)
     return make_policy(
         rows,
         default=default,
@@ -129,7 +132,7 @@ def join(*layers: PolicyLayer) -> Policy:
         tls=_last([layer.tls for layer in ordered], "any"),
         upstream_resolve=_last([layer.upstream_resolve for layer in ordered], "check"),
         limits=DEFAULT_LIMITS.replace(**limits) if limits else DEFAULT_LIMITS,
-        setup=_last([layer.setup or None for layer in ordered], ()),
+        setup=set_up[-1].setup if set_up else (),
         notes=notes,
     )
 

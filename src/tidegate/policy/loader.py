@@ -30,6 +30,7 @@ from tidegate.policy.profiles import PROFILES
 from tidegate.policy.reading import Reader
 from tidegate.policy.rows import rule_row
 from tidegate.policy.rules import RuleError
+from tidegate.policy.setup_command import setup_command
 from tidegate.policy.suggest import nearest
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ FOLDER_KEYS: Final = ("network",)
 
 NEEDS_INSPECTION: Final = "needs inspection, which this version does not have"
 LATER_KEYS: Final = {
-    "setup": ("this version runs no set-up command", "run it first with 'tidegate run --phase install -- COMMAND'"),
     "git": (f"'git' {NEEDS_INSPECTION}", "leave it out; a push is not told from a fetch until then"),
     "inspect": (f"'inspect' {NEEDS_INSPECTION}", "leave it out; nothing is inspected until then"),
     "files": ("this version has no rules for files", "leave it out"),
@@ -150,6 +150,7 @@ class _Loader:
         self._limits: list[tuple[str, float]] = []
         self._ports: list[int] = []
         self._resolve: str | None = None
+        self._setup: tuple[str, ...] = ()
         self._locked = False
 
     def layer(self) -> PolicyLayer:
@@ -172,6 +173,7 @@ class _Loader:
             protected_ports=tuple(self._ports),
             upstream_resolve=self._resolve,
             locked=self._locked,
+            setup=self._setup,
         )
 
     def root(self, node: Node) -> None:
@@ -212,6 +214,8 @@ class _Loader:
                 port = read.number(item, f"an entry of {of}", 1, 65535)
                 if port is not None:
                     self._ports.append(int(port))
+        elif key == "setup":
+            self._setup = setup_command(read, node)
         elif key == "locked":
             self._locked = read.flag(node, of) or False
         elif key == "profile":

@@ -50,7 +50,7 @@ class Front:
 
     `gate_fd` is a descriptor whose end of file means that the gate is gone, None where the hold has none; what comes
     on it goes to `on_gate_message`. `gate_pid` is the gate where it is our child: one that was stopped serves nobody,
-    so it counts as gone.
+    so it counts as gone. `last` says that nobody comes after this command who needs our standard streams.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class Front:
         gate_fd: int | None,
         gate_pid: int = 0,
         inbox: SignalInbox | None = None,
+        last: bool = True,
         on_gate_message: Callable[[bytes], None] | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
@@ -71,6 +72,7 @@ class Front:
         self._inbox = inbox if inbox is not None else SignalInbox.install()
         self._on_gate_message = on_gate_message
         self._clock = clock
+        self._last = last
         self._poll = select.poll()
         self._watched: dict[int, int] = {}
         self._mode = Mode.AWAY
@@ -122,9 +124,8 @@ class Front:
         self._send("start" if self._mode is Mode.HERE else "start bg")
 
     def _release_pipes(self) -> None:
-        # The task has its own copies. Ours would keep a pipeline waiting for the end of a stream that the command has
-        # closed.
-        for fd in (0, 1):
+        # The task has its own copies. Ours would keep a pipeline waiting for the end of what the command has closed.
+        for fd in (0, 1) if self._last else ():
             if self._stdio.treatments[fd] is Treatment.INHERIT and stat.S_ISFIFO(os.fstat(fd).st_mode):
                 null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
                 os.dup2(null, fd)

@@ -13,7 +13,7 @@ import sys
 from _socket import AF_UNIX, SOCK_STREAM, socketpair
 
 from tidegate.model.errors import StartError
-from tidegate.runtime.channel import ChannelClosedError, receive, send
+from tidegate.runtime.channel import ChannelClosedError, send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,6 +71,14 @@ class GateLink:
         self._expect("ready")
         self._expect("serving")
 
+    def follow(self, phase: str, sockets: TaskSockets) -> None:
+        """Hand over the sockets of the task's next hold, which is in this phase. The one before has ended."""
+        self._say(("next", phase, sockets.roles), sockets.descriptors)
+
+    def confirm_next(self) -> None:
+        """Wait until the gate serves those."""
+        self._expect("serving")
+
     def why_not(self) -> StartError | None:
         """Return what kept the gate from serving, None where it serves or has not spoken: then it is not to blame.
 
@@ -78,10 +86,10 @@ class GateLink:
         """
         try:
             while select.select((self.channel,), (), (), 0)[0]:
-                message = receive(self.channel)[0]
+                message = self._frame()
                 if message[0] == "failed":
                     return StartError(message[1], fix=message[2], code="gate")
-        except ChannelClosedError:
+        except (ChannelClosedError, OSError):
             return StartError(_GONE, fix=_AGAIN, code="gate")
         return None
 
@@ -105,22 +113,22 @@ class GateLink:
         """End the gate and return its counts: rows and how many did not fit. None when it is gone already."""
         try:
             send(self.channel, ("finish",))
-            while True:
-                # What the loop read last may be the beginning of the next frame.
-                message = self._whole_frame()
-                if message is None:
-                    data = self.channel.recv(_PIECE)
-                    if not data:
-                        return None
-                    self._buffer += data
-                elif message[0] == "summary":
-                    return message[1], message[2]
-                else:
-                    self._tell(message)
+            while (message := self._frame())[0] != "summary":
+                self._tell(message)
+            return message[1], message[2]
         except (ChannelClosedError, OSError):
             return None
         finally:
             self.close()
+
+    def _frame(self) -> Any:
+        """Return the next frame. What the front's loop read last may be the beginning of it."""
+        while (message := self._whole_frame()) is None:
+            data = self.channel.recv(_PIECE)
+            if not data:
+                raise ChannelClosedError("end of file")
+            self._buffer += data
+        return message
 
     def _whole_frame(self) -> Any:
         """Take one frame off what was read, None while there is no whole one."""
@@ -154,8 +162,9 @@ class GateLink:
 
     def _expect(self, word: str) -> None:
         try:
-            message = receive(self.channel)[0]
-        except ChannelClosedError:
+            while (message := self._frame())[0] == "warn":
+                self._tell(message)
+        except (ChannelClosedError, OSError):
             raise StartError(_GONE, fix=_AGAIN, code="gate") from None
         if message[0] == "failed":
             raise StartError(message[1], fix=message[2], code="gate")

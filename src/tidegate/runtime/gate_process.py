@@ -8,6 +8,8 @@ Conversation on the channel (runtime/channel.py), the front speaks first:
     front -> gate   ("sockets", roles) with the descriptors made inside the task's network, one for each role
     gate  -> front  ("serving",)
     front -> gate   ("begin", Unix time): the fence is proven and the command starts
+    front -> gate   ("next", phase, roles) with descriptors: the set-up command has ended, and this is the hold of the
+                    task's first command; the answer is ("serving",), and ("begin", Unix time) follows again
     front -> gate   ("finish",)
     gate  -> front  ("summary", rows, more)
     gate  -> front  ("warn", line) at any time while it serves
@@ -25,6 +27,7 @@ import select
 import time
 
 from tidegate.model.errors import TidegateError
+from tidegate.model.reason import Reason
 from tidegate.model.verdict import Phase
 from tidegate.runtime.channel import ChannelClosedError, receive, send
 
@@ -34,7 +37,8 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from tidegate.gate.capture import Capture
-    from tidegate.gate.gate import Gate, GateTask
+    from tidegate.gate.gate import Gate, GateTask, Listener
+    from tidegate.gate.turned_away import TurnedAway
     from tidegate.holds.inside import TaskSockets
     from tidegate.journal.tasklog import TaskLog
     from tidegate.model.event import Event
@@ -70,6 +74,10 @@ class Books:
         for event in early:
             if event.at >= at:
                 self.record(event)
+
+    def pause(self) -> None:
+        """Hold back what comes from now on, until the next `begin`: another self-test."""
+        self._early = []
 
     def flush(self) -> None:
         """Write what was recorded."""
@@ -148,19 +156,33 @@ def _serve(channel: socket) -> None:
     message, descriptors = receive(channel)
     if message[0] != "sockets" or len(message[1]) != len(descriptors):
         raise ChannelClosedError("the front sent no sockets")
-    captured = serve_sockets(gate, task, TaskSockets(message[1], descriptors), order["own_names"])
+    served = serve_sockets(gate, task, TaskSockets(message[1], descriptors), order["own_names"])
     finishing = [False]
+
+    def next_phase(phase: str, sockets: TaskSockets) -> None:
+        nonlocal served
+        served.close(cut=True)  # all who could hold a connection of the set-up command have ended
+        books.pause()
+        task.change(phase=Phase(phase))
+        served = serve_sockets(gate, task, sockets, order["own_names"])
+        send(channel, ("serving",))
 
     def heard() -> None:
         # Edge triggered: everything that has come is read before the loop waits again.
         while select.select((channel,), (), (), 0)[0]:
             try:
-                message = receive(channel)[0]
+                message, descriptors = receive(channel)
             except ChannelClosedError:
-                message = ("gone",)
+                message, descriptors = ("gone",), ()
             if message[0] == "begin":
                 books.begin(message[1])
                 continue
+            if message[0] == "next":
+                try:
+                    next_phase(message[1], TaskSockets(message[2], descriptors))
+                    continue
+                except Exception as error:  # noqa: BLE001  the front waits for an answer, and says it
+                    _tell(channel, error)
             finishing[0] = message[0] == "finish"
             gate.stop()
             return
@@ -176,28 +198,46 @@ def _serve(channel: socket) -> None:
     gc.freeze()
     gc.enable()
     gate.run()
-    if captured is not None:
-        gate.remove_capture(captured, cut=False)  # writes what it has counted
+    served.close(cut=False)  # writes what was counted
     gate.close()
     books.close()
     if finishing[0]:
         send(channel, ("summary", books.summary.rows(), books.summary.more))
 
 
-def serve_sockets(gate: Gate, task: GateTask, sockets: TaskSockets, own_names: tuple[str, ...]) -> Capture | None:
-    """Serve what a hold made: the proxy's listener, and what captures, which is returned where it does."""
+class Served:
+    """What one hold made, while the gate serves it."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self.listeners: list[Listener] = []
+        self.capture: Capture | None = None
+        self.logs: list[TurnedAway] = []
+
+    def close(self, *, cut: bool) -> None:
+        """Serve it no longer. `cut` also closes its connections, and records them as ended by the gate."""
+        for log in self.logs:
+            log.cut(Reason.STOPPING)  # what is there is still taken
+        if self.capture is not None:
+            self._gate.remove_capture(self.capture, cut=cut)
+        for listener in self.listeners:
+            self._gate.remove_listener(listener, cut=cut)
+
+
+def serve_sockets(gate: Gate, task: GateTask, sockets: TaskSockets, own_names: tuple[str, ...]) -> Served:
+    """Serve what a hold made: the proxy's listener, and what captures."""
     from tidegate.holds import inside
 
-    for fd in sockets.of(inside.PROXY):
-        gate.add_listener(fd, task)
+    served = Served(gate)
+    served.listeners += [gate.add_listener(fd, task) for fd in sockets.of(inside.PROXY)]
     if set(sockets.roles) == {inside.PROXY}:
-        return None
+        return served
     from tidegate.gate.capture import CaptureSockets
     from tidegate.gate.original import ADDRESSED, REDIRECTED
     from tidegate.gate.turned_away import TurnedAway
 
     ways = ((inside.REDIRECTED, REDIRECTED), (inside.ADDRESSED, ADDRESSED))
-    captured = gate.add_capture(
+    served.capture = captured = gate.add_capture(
         CaptureSockets(
             listeners=tuple((fd, way) for role, way in ways for fd in sockets.of(role)),
             datagrams=sockets.of(inside.DATAGRAMS),
@@ -206,6 +246,5 @@ def serve_sockets(gate: Gate, task: GateTask, sockets: TaskSockets, own_names: t
         ),
         task,
     )
-    for fd in sockets.of(inside.TURNED_AWAY):
-        TurnedAway(gate, fd, captured.record_direct)
-    return captured
+    served.logs += [TurnedAway(gate, fd, captured.record_direct) for fd in sockets.of(inside.TURNED_AWAY)]
+    return served

@@ -34,6 +34,10 @@ OWN = (_signal.SIGCONT, _signal.SIGWINCH, _signal.SIGCHLD)
 ENDING = frozenset({_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT})
 
 
+def _first_end(numbers: list[int]) -> int:
+    return next((number for number in numbers if number in ENDING), 0)
+
+
 class SignalInbox:
     """Signals that have arrived, in order. One a process, in the main thread."""
 
@@ -42,6 +46,7 @@ class SignalInbox:
         self.fd, self._writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._before: dict[int, Any] = {}
         self._waiting: list[int] = []
+        self.ended_by = 0  # the first signal that was taken and asks us to end
         self._wakeup_before = _signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
         for number in FORWARDED + OWN:
             # SIGCHLD ignored would make the kernel reap behind our back, and without SIGCONT a stop never ends.
@@ -57,12 +62,13 @@ class SignalInbox:
         """Return what has arrived since the last time, oldest first. Never waits."""
         self._read()
         arrived, self._waiting = self._waiting, []
+        self.ended_by = self.ended_by or _first_end(arrived)
         return arrived
 
     def pending_end(self) -> int:
         """Return the first signal waiting here that asks us to end, 0 where there is none; it stays queued."""
         self._read()
-        return next((number for number in self._waiting if number in ENDING), 0)
+        return _first_end(self._waiting)
 
     def ignored_on_entry(self, number: int) -> bool:
         """Whether this signal was ignored when we began, so that the command ignores it too."""

@@ -20,6 +20,7 @@ from tidegate.runtime.environment import task_environment, without_proxies
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
     from tidegate.holds.hold import Hold, LaunchSpec
     from tidegate.holds.stdio import StdioPlan
@@ -41,7 +42,7 @@ class Order(Value):
     command: tuple[str, ...]
     folder: str
     environ: dict[str, str]
-    shares: tuple[object, ...]
+    shares: tuple[Any, ...]
     hidden: tuple[str, ...]
     readonly: tuple[str, ...]
     selftest: bool
@@ -51,11 +52,15 @@ class Order(Value):
 
 
 class Ended(Value):
-    """How it went: the front's outcome and what the gate counted (None where there was no gate)."""
+    """How it went: the front's outcome and what the gate counted (None where there was no gate).
+
+    `not_begun` says what kept the command from being run, where the set-up command did.
+    """
 
     outcome: Outcome
     rows: tuple[Row, ...] | None
     more: int = 0
+    not_begun: str = ""
 
 
 _PROXY_VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
@@ -83,12 +88,13 @@ def run_behind_gate(
     from tidegate.policy.snapshot import to_plain
     from tidegate.runtime.front import Front
 
+    first = Phase.INSTALL.value if policy.setup else order.phase
     captured = order.capture != OFF
     names = own_names(os.uname().nodename) if captured else ()
     link.configure(
         {
             "task": order.task,
-            "phase": order.phase,
+            "phase": first,
             "policy": to_plain(policy),
             "log": order.log,
             "rotate": order.rotate,
@@ -106,30 +112,47 @@ def run_behind_gate(
         capture=captured,
         own_names=(OWN4, OWN6, *names) if captured else (),
     )
-    spec = _spec(order, environment, stdio)
-    if order.capture == PORTS:
-        spec = spec.replace(capture_ports=_ports_of(policy, order.phase))
-    try:
-        running = hold.launch(spec, link.deliver)
-    except StartError as error:
-        raise link.why_not() or error from None
-    try:
-        link.confirm()
-    except StartError:
-        running.kill()
-        running.wait()
-        raise
-    # What came before this was the self-test, not the task.
-    link.begin(clock())
-    front = Front(running, stdio, gate_fd=link.fileno(), gate_pid=link.pid, inbox=inbox, on_gate_message=link.heard)
-    gc.enable()
-    outcome = front.run()
+
+    def launch(command: tuple[str, ...], phase: str, streams: StdioPlan) -> Front:
+        spec = _spec(order, environment, streams).replace(argv=command)
+        if order.capture == PORTS:
+            spec = spec.replace(capture_ports=_ports_of(policy, phase))
+        follows = phase != first
+        try:
+            running = hold.launch(spec, (lambda sockets: link.follow(phase, sockets)) if follows else link.deliver)
+        except StartError as error:
+            raise link.why_not() or error from None
+        try:
+            (link.confirm_next if follows else link.confirm)()
+        except StartError:
+            running.kill()
+            running.wait()
+            raise
+        # What came before this was the self-test, not the task.
+        link.begin(clock())
+        heard, last = link.heard, phase == order.phase
+        return Front(
+            running, streams, gate_fd=link.fileno(), gate_pid=link.pid, inbox=inbox, last=last, on_gate_message=heard
+        )
+
+    kept_from = None
+    if policy.setup:
+        from tidegate.runtime.setup import look_again, set_up
+
+        places = (order.folder, order.environ.get("HOME", "/"), *(share.path for share in order.shares))
+        kept_from = set_up(lambda on: launch(policy.setup, first, on), policy.setup, places, stdio, inbox)
+        stdio = look_again(stdio)
+    if kept_from is None:
+        front = launch(order.command, order.phase, stdio)
+        gc.enable()
+        kept_from = front.run(), ""
+    outcome, sentence = kept_from
     counted = link.finish()
     if counted is None:
         rows, more = _rows_from_log(order.log)
     else:
         rows, more = counted
-    return Ended(outcome, tuple(rows), more)
+    return Ended(outcome, tuple(rows), more, sentence)
 
 
 def run_without_gate(order: Order, hold: Hold, stdio: StdioPlan, inbox: SignalInbox) -> Ended:
@@ -154,7 +177,7 @@ def _spec(order: Order, environment: dict[str, str], stdio: StdioPlan) -> Launch
         env=environment,
         cwd=order.folder,
         workspace=None if order.folder == "/" else order.folder,
-        shares=order.shares,  # type: ignore[arg-type]
+        shares=order.shares,
         hidden=order.hidden,
         readonly=order.readonly,
         port=GATE_PORT,

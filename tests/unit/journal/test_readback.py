@@ -19,9 +19,9 @@ def test_a_log_reads_back_as_the_rows_the_gate_would_have_given(tmp_path: Path) 
     path = tmp_path / "network.jsonl"
     path.write_bytes(b"".join(map(line_of, events)) + lost_line(0.0, "t1", 1, "ENOSPC"))
     rows, more = rows_of(str(path))
-    merged = {row[:8]: row[9:] for row in rows if row[9] != 9}
+    merged = {row[:8]: row[10:] for row in rows if row[10] != 9}
     assert merged[summary.rows()[0][:8]] == (2, 3, 5)
-    assert sum(row[9] for row in rows) == sum(row[9] for row in summary.rows()) == 12
+    assert sum(row[10] for row in rows) == sum(row[10] for row in summary.rows()) == 12
     assert more == 0
 
 
@@ -30,5 +30,5 @@ def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "network.jsonl"
     path.write_bytes(line_of(event()) + line_of(event())[:40])
     rows, _ = rows_of(str(path))
-    assert [row[9] for row in rows] == [1]
+    assert [row[10] for row in rows] == [1]
     assert list(lines_of([b"{}\n", b"[1]\n", b"\xff\n"])) == [{}, None, None]

@@ -26,6 +26,7 @@ def test_the_report_says_what_the_net_lines_say() -> None:
         "name": "policy",
         "source": "p.yaml:3:5",
         "fix": "",
+        "phase": "runtime",
         "count": 2,
         "bytes_up": 5,
         "bytes_down": 0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.unit.journal.events import AT, event, refused
 from tidegate.journal.summary import KINDS, Summary, net_lines, printable
 from tidegate.model.reason import Reason
+from tidegate.model.verdict import Phase
 
 
 def _lines(*events: object) -> list[str]:
@@ -29,6 +30,14 @@ def test_equal_connections_are_one_line_with_a_count() -> None:
     assert _lines(event(), event(), event(port=80), event()) == [
         "net: a.test:443 · tunneled (policy) ×3",
         "net: a.test:80 · tunneled (policy)",
+    ]
+
+
+def test_the_phase_is_said_where_it_is_not_the_usual_one() -> None:
+    """POL-7, JRN-1: the same host in the set-up and after it is two lines."""
+    assert _lines(event(phase=Phase.INSTALL), event(), event(), event(phase=Phase.INSTALL)) == [
+        "net: a.test:443 · tunneled (policy) · install ×2",
+        "net: a.test:443 · tunneled (policy) ×2",
     ]
 
 

@@ -179,6 +179,18 @@ def test_settings() -> None:
     assert (said.limits.connections, said.limits.idle_seconds, said.limits.header_bytes) == (5, 9.0, 65536)
 
 
+def test_the_nearest_set_up_command_wins_and_that_is_said() -> None:
+    """POL-7, POL-8: two layers may each have one; the nearest runs, and a note says which."""
+    both = join(user(setup=("a",)), file("x.test", setup=("b",)))
+    assert both.setup == ("b",)
+    assert both.notes == ("the set-up command is that of p.yaml; that of config.yaml does not run",)
+    for layers, setup in (((user(setup=("a",)), file("x.test")), ("a",)), ((user(), file(setup=("b",))), ("b",))):
+        said = join(*layers)
+        assert (said.setup, said.notes) == (setup, ())
+    locked = join(user(locked=True), file("x.test", setup=("b",)))
+    assert locked.setup == ()
+
+
 def test_a_lock_takes_only_denies_from_above() -> None:
     """Above a locked policy only denies and harness hosts count, and what was left out is said (POL-8)."""
     harness = PolicyLayer(Layer.HARNESS, "claude", rows(Layer.HARNESS, "api.test"))

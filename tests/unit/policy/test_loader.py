@@ -251,7 +251,7 @@ def test_neighbours_of_the_refused_are_rules(entry: str) -> None:
         ("git: read", "p.yaml:1:1: 'git' needs inspection, which this version does not have: 'git': leave it out; "),
         ("inspect: {}", "p.yaml:1:1: 'inspect' needs inspection, which this version does not have: 'inspect': leave it out; "),
         ("files: strict", "p.yaml:1:1: this version has no rules for files: 'files': leave it out"),
-        ("setup: npm ci", "p.yaml:1:1: this version runs no set-up command: 'setup': run it first with "),
+        ("setup: 5", "p.yaml:1:8: a number where a text belongs ('setup'): '5': write a command, 'npm ci', or its arguments"),
         ("default: deny\ndefault: ask", "p.yaml:2:1: a key twice: 'default': keep one of them; the first is in line 1"),
         ("- a.com", "p.yaml:1:1: a list where a mapping belongs (the policy): write 'network: {runtime: {allow: [api.example.com:443]}}'"),
         ("a.com", "p.yaml:1:1: a text where a mapping belongs (the policy): 'a.com': write "),

@@ -72,7 +72,7 @@ def test_the_gate_refuses_writes_it_down_and_counts_it(tmp_path: Path) -> None:
     assert finished is not None
     (row,), more = finished
     assert row[:2] == ("example.com", 443)
-    assert (row[3], row[9], more) == ("refused", 1, 0)
+    assert (row[3], row[9], row[10], more) == ("refused", "runtime", 1, 0)
     (line,) = served.lines()
     assert (line["host"], line["reason"], line["task"]) == ("example.com", "no-rule", "t1")
     assert served.link.pid == 0
@@ -110,6 +110,49 @@ def test_what_came_before_the_task_is_not_on_its_record(tmp_path: Path) -> None:
     assert finished is not None
     assert [row[0] for row in finished[0]] == ["task.test"]
     assert [line["host"] for line in served.lines()] == ["task.test"]
+
+
+@pytest.mark.usefixtures("isolated")
+def test_the_next_hold_is_served_in_its_phase(tmp_path: Path) -> None:
+    """POL-7: what the set-up's hold left open is cut, its listener gone; each phase is on the record."""
+    served = Served(tmp_path / "log", phase="install").start()
+    with socket.create_connection(served.address, 10) as waiting:
+        waiting.sendall(b"CONNECT ")
+        assert served.ask("setup.test:80").startswith(b"HTTP/1.1 403 ")
+        listener = socket.create_server(("127.0.0.1", 0))
+        served.link.follow("runtime", TaskSockets(("proxy",), (listener.fileno(),)))
+        served.link.confirm_next()
+        while waiting.recv(4096):
+            pass
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(served.address, 10)
+    served.address = listener.getsockname()
+    listener.close()
+    assert served.ask("selftest.test:80").startswith(b"HTTP/1.1 403 ")
+    begun = time.time()  # noqa: TID251  the same clock as the gate's
+    assert served.ask("task.test:80").startswith(b"HTTP/1.1 403 ")
+    served.link.begin(begun)
+    finished = served.link.finish()
+    assert finished is not None
+    assert [(row[0], row[9]) for row in finished[0]] == [("setup.test", "install"), ("task.test", "runtime")]
+    assert [(line["host"], line["phase"]) for line in served.lines()] == [
+        ("setup.test", "install"),
+        ("task.test", "runtime"),
+    ]
+
+
+@pytest.mark.usefixtures("isolated")
+def test_a_next_hold_that_cannot_be_served_is_a_start_error(tmp_path: Path) -> None:
+    """HLD-7: the front that waits for an answer gets one."""
+    served = Served(tmp_path / "log", phase="install").start()
+    reading, writing = os.pipe()
+    with pytest.raises(StartError) as raised:
+        served.link.follow("runtime", TaskSockets(("proxy",), (reading,)))  # it may hear of it here already
+        served.link.confirm_next()
+    assert raised.value.exit_status == 78
+    os.close(reading)
+    os.close(writing)
+    served.link.close()
 
 
 @pytest.mark.usefixtures("isolated")

@@ -42,6 +42,16 @@ def test_signals_queue_in_order_and_make_the_descriptor_readable() -> None:
     assert run(script) == "[] []\nTrue [10, 2, 15, 1, 3, 20, 28, 14] []\n"
 
 
+def test_the_first_end_that_was_taken_is_kept() -> None:
+    """HLD-9: who asked for the end of a set-up command asked for the end of the run."""
+    script = (
+        "inbox = SignalInbox.install()\nhit(signal.SIGUSR1); inbox.take(); print(inbox.ended_by)\n"
+        "hit(signal.SIGTERM); print(inbox.ended_by); inbox.take()\n"
+        "hit(signal.SIGINT); inbox.take(); print(inbox.ended_by)"
+    )
+    assert run(script) == "0\n0\n15\n"
+
+
 def test_a_waiting_end_is_seen_without_being_taken() -> None:
     """Launch code may look whether it should give up; the front still gets the signal."""
     script = (

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from tidegate.model.limits import DEFAULT_LIMITS, Limits
 from tidegate.model.rule import NO_LIMITS, Rule, Shape
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.policy import Policy
+from tidegate.policy.positions import on_screen
 from tidegate.policy.reading import plain_number
+from tidegate.policy.setup_command import SHELL
 
 _WIDEST = 48  # of the column of rules; a longer rule pushes its own line only
 
@@ -62,8 +65,18 @@ def settings(policy: Policy) -> list[tuple[str, str]]:
         ("upstream.resolve", policy.upstream_resolve),
         ("protected_ports", ports or "none of the policy's"),
         ("locked", "true" if policy.locked else "false"),
+        ("setup", set_up(policy)),
         *changed,
     ]
+
+
+def set_up(policy: Policy) -> str:
+    """Return the set-up command on one line: a text as it was written, arguments as a shell would take them."""
+    words = policy.setup
+    if not words:
+        return "none"
+    text = words[-1] if words[:-1] == SHELL else shlex.join(words)
+    return on_screen(text.strip(), 500)
 
 
 def text_of(policy: Policy) -> list[str]:
@@ -92,6 +105,7 @@ def json_of(policy: Policy) -> dict[str, Any]:
         "default_source": policy.default_source,
         "closed_phases": sorted(phase.value for phase in policy.closed_phases),
         "settings": dict(settings(policy)),
+        "setup": list(policy.setup),
         "rules": [
             {
                 "phase": rule.phase.value,

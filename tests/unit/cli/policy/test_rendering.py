@@ -63,3 +63,19 @@ def test_text_and_json_hold_every_rule() -> None:
     policy = make_policy([rule("a.com"), rule("b.com")])
     assert sum(line.startswith("  allow") for line in text_of(policy)) == 2
     assert [shown["rule"] for shown in json_of(policy)["rules"]] == ["a.com", "b.com"]
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ((), "none"),
+        (("/bin/sh", "-c", "npm ci && npm test\n"), "npm ci && npm test"),
+        (("npm", "ci it"), "npm 'ci it'"),
+        (("/bin/sh", "-c", "a\n\x1b[2Jb"), "a\\n\\x1b[2Jb"),
+    ],
+)
+def test_the_set_up_command_is_shown_on_one_line(words: tuple[str, ...], shown: str) -> None:
+    """POL-7, ASK-6: as it was written, or as a shell would take it, without what a terminal would obey."""
+    policy = make_policy(setup=words)
+    assert f"  {'setup':<17}  {shown}" in text_of(policy)
+    assert json_of(policy)["setup"] == list(words)
