@@ -146,9 +146,13 @@ def test_a_next_hold_that_cannot_be_served_is_a_start_error(tmp_path: Path) -> N
     """HLD-7: the front that waits for an answer gets one."""
     served = Served(tmp_path / "log", phase="install").start()
     reading, writing = os.pipe()
-    with pytest.raises(StartError) as raised:
+
+    def follow() -> None:
         served.link.follow("runtime", TaskSockets(("proxy",), (reading,)))  # it may hear of it here already
         served.link.confirm_next()
+
+    with pytest.raises(StartError) as raised:
+        follow()
     assert raised.value.exit_status == 78
     os.close(reading)
     os.close(writing)
