@@ -119,6 +119,7 @@ def _without_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox) -> 
     from tidegate.holds.hold import find_hold
     from tidegate.runtime.task import run_without_gate
 
+    _require_unlocked(options)
     if options.hold == "open":
         say(_OPEN_WARNING)
     return run_without_gate(_order(options, new_log=False), find_hold(options.hold), stdio, inbox)
@@ -130,6 +131,7 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
     from tidegate.runtime.policy_sources import option_layer, policy_in_force
     from tidegate.runtime.task import run_behind_gate
 
+    _require_unlocked(options)
     order = _order(options, new_log=True)
     agent = _agent(options, order)
     if agent is not None:
@@ -157,6 +159,16 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
         for warning in shadowed(policy):
             say(f"warning: {warning}")
     return run_behind_gate(order, policy, find_hold("netns"), link, stdio, inbox, time.time)  # noqa: TID251  the clock comes in here
+
+
+def _require_unlocked(options: RunOptions) -> None:
+    """Refuse what the administrator of this machine forbids (POL-8)."""
+    from tidegate.runtime.administrator import refuse_what_is_locked
+
+    if options.hold == "open":
+        refuse_what_is_locked("open", "--open-network")
+    if not options.selftest:
+        refuse_what_is_locked("no-selftest", "--no-selftest")
 
 
 def _agent(options: RunOptions, order: Order) -> Agent | None:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _BOTH = (Phase.INSTALL, Phase.RUNTIME)
+LOCKS = ("open", "trust-folder", "no-selftest", "audit")
+"""What an administrator can forbid beside hosts (POL-8), by the names that `locked` has for it."""
 _DENY = Verdict.DENY.value
 
 
@@ -55,7 +57,8 @@ class PolicyLayer(Value):
     """What one file, or the options of the command line, contribute. None and () mean that it does not say.
 
     `rows` are its rules (rows.rule_row). `mirrors` are hosts that stand in for a preset's, as written rules: pairs of
-    the preset and its ((rule text, source), …). `replaces` marks `--policy` and the folder's file. `phases` is None
+    the preset and its ((rule text, source), …). `locks` are names of LOCKS. `replaces` marks `--policy`, the folder's
+    file and a locked one. `phases` is None
     without a `network` key, else the phases that have at least one entry. `limits` are fields of model.limits.Limits.
     """
 
@@ -76,6 +79,7 @@ class PolicyLayer(Value):
     protected_ports: tuple[int, ...] = ()
     upstream_resolve: str | None = None
     locked: bool = False
+    locks: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
 
     @property

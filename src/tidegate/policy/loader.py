@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final
 from tidegate.model.address_class import Admission
 from tidegate.model.rule import NO_LIMITS, Layer, Origin, RuleLimits
 from tidegate.model.verdict import Phase, Verdict
-from tidegate.policy.document import Mapping, Node, Scalar, parse_document
-from tidegate.policy.layers import PolicyLayer, PresetUse
+from tidegate.policy.document import Mapping, Node, Scalar, Sequence, parse_document
+from tidegate.policy.layers import LOCKS, PolicyLayer, PresetUse
 from tidegate.policy.positions import PolicyErrors, Problems, TooManyProblemsError
 from tidegate.policy.presets import PRESET_NAMES
 from tidegate.policy.presets.compiled import GROUPS, HOSTS
@@ -70,6 +70,7 @@ _RULE_LIMIT_BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "connections_per_minute": (1, 1_000_000),
 }
 
+_THE_POLICY: Final = "policy"  # in the administrator's list of locks: what `locked: true` means elsewhere
 _MAX_RULE: Final = 600  # a name has 253 bytes at most; whoever writes more has not written one
 
 _LAYER_NAMES: Final = {
@@ -152,6 +153,7 @@ class _Loader:
         self._resolve: str | None = None
         self._setup: tuple[str, ...] = ()
         self._locked = False
+        self._locks: tuple[str, ...] = ()
 
     def layer(self) -> PolicyLayer:
         """Return what was gathered; only meaningful without problems."""
@@ -161,7 +163,7 @@ class _Loader:
             rows=tuple(self._rows),
             presets=tuple(self._uses.values()),
             mirrors=tuple(self._mirrors),
-            replaces=self._folder or self._layer in {Layer.FOLDER, Layer.COMMAND_LINE},
+            replaces=self._folder or self._locked or self._layer in {Layer.FOLDER, Layer.COMMAND_LINE},
             phases=self._phases,
             profile=self._profile,
             default=self._default,
@@ -174,6 +176,7 @@ class _Loader:
             upstream_resolve=self._resolve,
             locked=self._locked,
             setup=self._setup,
+            locks=self._locks,
         )
 
     def root(self, node: Node) -> None:
@@ -217,7 +220,7 @@ class _Loader:
         elif key == "setup":
             self._setup = setup_command(read, node)
         elif key == "locked":
-            self._locked = read.flag(node, of) or False
+            self._lock(node, of)
         elif key == "profile":
             self._profile = read.word(node, of, PROFILES)
         elif key == "default":
@@ -234,6 +237,15 @@ class _Loader:
         elif key == "registries":
             hints = {"read": f"write 'tunnel'; read-only registries {NEEDS_INSPECTION.replace('needs', 'need')}"}
             read.word(node, of, ("tunnel",), hints)
+
+    def _lock(self, node: Node, of: str) -> None:
+        if self._layer is Layer.ADMINISTRATOR and isinstance(node, Sequence):
+            words = [self._read.word(item, f"an entry of {of}", (*LOCKS, _THE_POLICY)) for item in node.items]
+            self._locks = tuple(word for word in words if word in LOCKS)
+            self._locked = _THE_POLICY in words
+        else:
+            self._locked = self._read.flag(node, of) or False
+            self._locks = LOCKS if self._locked and self._layer is Layer.ADMINISTRATOR else ()
 
     def _network(self, node: Node) -> None:
         open_phases = set()

@@ -1,9 +1,9 @@
 """Which policy is in force for a run: files read, layers joined (POL-8).
 
-Nearest last: the user's `policy.yaml` in the configuration folder, the folder's `tidegate.yaml` (only with
---trust-folder), `--policy FILE`, the options of the command line, the hosts of an agent (agent.py). A folder's file
-that nobody spoke about stops the start: using it unasked would let the task write its own policy, and leaving it aside
-unasked would drop its denies.
+Nearest last: the administrator's (administrator.py), the user's `policy.yaml` in the configuration folder, the folder's
+`tidegate.yaml` (only with --trust-folder), `--policy FILE`, the options of the command line, the hosts of an agent
+(agent.py). A folder's file that nobody spoke about stops the start: using it unasked would let the task write its own
+policy, and leaving it aside unasked would drop its denies.
 """
 
 from __future__ import annotations
@@ -152,7 +152,14 @@ def policy_in_force(
         UsageError: for wrong text anywhere, all errors of a file at once.
         StartError: for a folder's file that nobody trusted.
     """
+    from tidegate.runtime.administrator import administrator_layer, refuse_what_is_locked
+
     layers = []
+    administrator = administrator_layer()
+    if administrator is not None:
+        if trust_folder:
+            refuse_what_is_locked("trust-folder", "--trust-folder", administrator)
+        layers.append(administrator)
     user_file = os.path.join(config, USER_FILE)
     if os.path.lexists(user_file):
         layers.append(_load(user_file, user_file, Layer.USER))
@@ -167,9 +174,12 @@ def policy_in_force(
     try:
         policy = join(*layers)
         added = agent.layer(policy.profile) if agent is not None else None
-        return policy if added is None else join(*layers, added)
+        policy = policy if added is None else join(*layers, added)
     except RuleError as error:
         raise UsageError(error.what, fix=error.advice) from None
+    if policy.profile == "audit" and administrator is not None:
+        refuse_what_is_locked("audit", "the profile audit", administrator)
+    return policy
 
 
 def _load(path: str, shown: str, layer: Layer) -> PolicyLayer:
