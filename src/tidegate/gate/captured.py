@@ -92,7 +92,7 @@ class Captured(Client):
             self.stage = Stage.CLOSED
             self.gate.reactor.table.pop(self.fd, None)
             reset(self.sock)
-            self.listener.left()
+            self.listener.left(self.fd)
 
 
 class CaptureListener(Listener):

@@ -378,4 +378,4 @@ class Client:
         self.stage = Stage.CLOSED
         self.gate.reactor.table.pop(self.fd, None)
         self.sock.close()
-        self.listener.left()
+        self.listener.left(self.fd)

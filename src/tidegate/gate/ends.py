@@ -169,7 +169,7 @@ class Ends:
         if not self.closed:
             self._leave()
             self.sock.close()
-            self.listener.left()
+            self.listener.left(self.fd)
 
     def cut(self, reason: Reason) -> None:
         """The gate or the task is ending."""

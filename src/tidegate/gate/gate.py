@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from tidegate.addresses.surroundings import Surroundings
     from tidegate.gate.capture import Capture, CaptureSockets
+    from tidegate.gate.record import Entry
     from tidegate.gate.resolve import Resolver
     from tidegate.gate.upstream import UpstreamConfig
     from tidegate.model.event import Event
@@ -88,7 +89,7 @@ class Gate:
         self.reactor = Reactor(clock, self.fault)
         self._on_fault = fault
         self._recorder = recorder
-        self._recorded = False
+        self._recorded: set[Recorder] = set()  # those that took an event in this turn
         self._resolver = resolver
         self._own_resolver = resolver is None
         self._interfaces = None
@@ -116,6 +117,19 @@ class Gate:
         listener.close()
         if cut:
             self._cut(listener)
+
+    def cut(self, task: GateTask, reason: Reason, wanted: Callable[[Entry], bool] | None = None) -> int:
+        """Close the open connections of a task, those that `wanted` picks; return how many requests that ended.
+
+        On the gate's thread. What it costs depends on the connections of this task only.
+        """
+        count = 0
+        for handler in self._handlers(task):
+            entry = getattr(handler, "entry", None)
+            if wanted is None or (entry is not None and entry.decision is not None and wanted(entry)):
+                self._cut_one(handler, reason)
+                count += entry is not None
+        return count
 
     def add_capture(self, sockets: CaptureSockets, task: GateTask) -> Capture:
         """Serve the resolver and the captured connections of `task`, and own all those descriptors from now on.
@@ -160,7 +174,7 @@ class Gate:
         try:
             self.reactor.run()
         finally:
-            self._cut(None)
+            self._cut_all()
             self._turned()
 
     def stop(self) -> None:
@@ -169,7 +183,7 @@ class Gate:
 
     def close(self) -> None:
         """Give all descriptors back."""
-        self._cut(None)
+        self._cut_all()
         self._turned()
         if self._resolver is not None and self._own_resolver:
             self._resolver.close()
@@ -189,10 +203,11 @@ class Gate:
             self._resolver = Resolver(self.reactor)
         return self._resolver
 
-    def record(self, event: Event) -> None:
-        """Take an event; it is flushed at the end of the turn."""
-        self._recorded = True
-        self._recorder.record(event)
+    def record(self, event: Event, recorder: Recorder | None = None) -> None:
+        """Take an event for a task's own recorder, or the gate's; it is flushed at the end of the turn."""
+        taker = recorder or self._recorder
+        self._recorded.add(taker)
+        taker.record(event)
 
     def linger(self, listener: Listener, sock: socket, *, watched: bool) -> None:
         """Close a client's socket in a way that lets it read its last answer."""
@@ -206,8 +221,9 @@ class Gate:
 
     def _turned(self) -> None:
         if self._recorded:
-            self._recorded = False
-            self._recorder.flush()
+            recorded, self._recorded = self._recorded, set()
+            for recorder in recorded:
+                recorder.flush()
 
     def _round(self) -> None:
         # Setting three options on each tunnel is not worth it for those that last a second.
@@ -221,18 +237,29 @@ class Gate:
                 origin.kept_alive = True
                 keep_alive(origin.sock)
 
-    def _cut(self, listener: Listener | None) -> None:
-        if listener is None:
-            for one in list(self.listeners):
-                one.close()
+    def _cut_all(self) -> None:
+        for one in list(self.listeners):
+            one.close()
         for handler in set(self.reactor.table.values()):
-            if listener is None or getattr(handler, "listener", None) is listener:
-                cut = getattr(handler, "cut", None)
-                if cut is not None:
-                    try:
-                        cut(Reason.STOPPING)
-                    except Exception as error:  # noqa: BLE001 - the others are to be closed and recorded all the same
-                        self.fault(error)
+            self._cut_one(handler, Reason.STOPPING)
+
+    def _cut(self, listener: Listener) -> None:
+        for handler in self._handlers(listener.task):
+            if getattr(handler, "listener", None) is listener:
+                self._cut_one(handler, Reason.STOPPING)
+
+    def _cut_one(self, handler: object, reason: Reason) -> None:
+        cut = getattr(handler, "cut", None)
+        if cut is not None:
+            try:
+                cut(reason)
+            except Exception as error:  # noqa: BLE001 - the others are to be closed and recorded all the same
+                self.fault(error)
+
+    def _handlers(self, task: GateTask) -> list[object]:
+        # By the task's own sockets: what others have open costs nothing here.
+        table = self.reactor.table
+        return [table[fd] for fd in task.clients if fd in table]
 
 
 __all__ = ["Gate", "GateTask", "Listener"]

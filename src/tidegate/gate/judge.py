@@ -177,7 +177,7 @@ class Judge:
         if decision.verdict is Verdict.ALLOW:
             self._pass()
             return
-        asker = tunnel.gate.asker
+        asker = tunnel.gate.asker if task.asks else None
         if decision.verdict is Verdict.ASK and asker is not None:
             self.waiting = True
             self._withdraw = asker.ask(task.id, decision, self._answered)

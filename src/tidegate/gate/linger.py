@@ -92,9 +92,9 @@ class Linger:
         """Close it, whatever it still wants to say."""
         if self._fd < 0:
             return
-        self._gate.reactor.table.pop(self._fd, None)
-        self._fd = -1
+        fd, self._fd = self._fd, -1
+        self._gate.reactor.table.pop(fd, None)
         if self._deadline is not None:
             self._deadline.cancel()
         self._sock.close()
-        self._listener.left()
+        self._listener.left(fd)

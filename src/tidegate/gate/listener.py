@@ -129,10 +129,11 @@ class Listener:
                 return
             sock = _socket.socket(family, SOCK_STREAM, 0, fd)
             sock.setblocking(False)
-            if task.connections >= limit:
+            if task.connections >= limit or (task.family and task.connections_of_all() >= limit):
                 self.turn_away(sock)
                 continue
             task.connections += 1
+            task.clients.add(fd)
             gate.connections += 1
             client = make(gate, self, sock)
             try:
@@ -148,9 +149,10 @@ class Listener:
         self._record(Reason.TOO_MANY_CONNECTIONS)
         sock.close()
 
-    def left(self) -> None:
-        """One of the clients is gone."""
+    def left(self, fd: int) -> None:
+        """One of the clients is gone; `fd` was its socket."""
         self.task.connections -= 1
+        self.task.clients.discard(fd)
         self.gate.connections -= 1
 
     def _record(self, reason: Reason) -> None:

@@ -159,4 +159,4 @@ class Parting:
         if sock is not None:
             self._leave()
             reset(sock)
-            self.listener.left()
+            self.listener.left(self.fd)

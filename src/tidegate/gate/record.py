@@ -72,5 +72,6 @@ class Entry:
                 decision.name, decision.source, destination.host.text, destination.port, reason, how,
                 self.address or decision.address, self.status, self.up, self.down, duration, self.method,
                 self.count, self.detail, decision.fix if how is How.REFUSED else "",
+                how is not How.REFUSED and decision.phase is not self.task.phase,
             )  # fmt: skip
-        gate.record(event)
+        gate.record(event, self.task.recorder)

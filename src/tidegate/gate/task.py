@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tidegate.gate.request import Request
     from tidegate.gate.synthetic import Synthetic
     from tidegate.model.rule import Rule
+    from tidegate.model.seams import Recorder
     from tidegate.policy.policy import Policy
 
 PLANS = 1024  # destinations a task is likely to use at once
@@ -80,17 +81,35 @@ class Meter:
 
 
 class GateTask:
-    """One task at the gate. `connections` are those of its clients that are open now."""
+    """One task at the gate, or one of its commands where several run (`join`).
+
+    `connections` are those of its clients that are open now, `clients` their sockets' descriptors. `recorder` takes its
+    events in place of the gate's own; where `asks` is false nobody is asked for it.
+    """
 
     __slots__ = (
-        "_meters", "_plans", "captured", "connections", "heads", "id", "phase", "policy", "requests", "synthetic",
+        "_meters", "_paused", "_plans", "asks", "captured", "clients", "connections", "family", "heads", "id", "phase",
+        "policy", "recorder", "requests", "synthetic",
     )  # fmt: skip
 
-    def __init__(self, id: str, policy: Policy, phase: Phase = Phase.RUNTIME) -> None:  # noqa: A002 - the name the journal has for it
+    def __init__(
+        self,
+        id: str,  # noqa: A002 - the name the journal has for it
+        policy: Policy,
+        phase: Phase = Phase.RUNTIME,
+        *,
+        recorder: Recorder | None = None,
+        asks: bool = True,
+    ) -> None:
         self.id = id
         self.policy = policy
         self.phase = phase
+        self.recorder = recorder
+        self.asks = asks
         self.connections = 0
+        self.clients: set[int] = set()
+        self.family: set[GateTask] = set()  # the commands of one task; empty where it has just one
+        self._paused = False
         self.heads: dict[bytes, Plan] = {}  # whole CONNECT heads: reading one is a pure function of its bytes
         self.requests: dict[bytes, tuple[Plan, Request]] = {}  # heads of plain requests, likewise
         self.captured: dict[object, Plan] = {}  # what connections were made to, likewise
@@ -104,6 +123,28 @@ class GateTask:
         self.phase = phase or self.phase
         self._forget()
         self._meters.clear()
+
+    def pause(self, *, paused: bool) -> None:
+        """Refuse every new connection from now on, or no more; open ones stay as they are."""
+        self._paused = paused
+        self._forget()
+
+    def join(self, other: GateTask) -> None:
+        """Be one more command of the task that `other` is of: names, meters and the bound of connections are one."""
+        family = other.family or {other}
+        family.add(self)
+        self.family = other.family = family
+        self.synthetic = other.synthetic
+        self._meters = other._meters
+
+    def part(self) -> None:
+        """This command has ended."""
+        self.family.discard(self)
+        self.family = set()
+
+    def connections_of_all(self) -> int:
+        """Return how many connections all commands of the task have open."""
+        return sum(one.connections for one in self.family)
 
     def plan(self, destination: Destination) -> Plan:
         """Return the plan for a destination; decides at most once while nothing changes.
@@ -119,7 +160,10 @@ class GateTask:
         if plan is None:
             if len(self._plans) >= PLANS:
                 self._forget()
-            plan = self._plans[key] = Plan(decide(self.policy, destination, self.phase))
+            decision = decide(self.policy, destination, self.phase)
+            if self._paused:
+                decision = decision.refuse(Reason.PAUSED, fix="")
+            plan = self._plans[key] = Plan(decision)
         return plan
 
     def _forget(self) -> None:

@@ -217,7 +217,7 @@ class Tunnel:
             return
         self._finish(reason, self.how)
         client.close()
-        self.listener.left()
+        self.listener.left(self.client_fd)
 
     def _finish(self, reason: Reason, how: How) -> None:
         # All but the client's socket.

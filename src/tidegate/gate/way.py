@@ -95,7 +95,7 @@ class Way:
     # A person.
 
     def _ask(self, decision: Decision) -> None:
-        asker = self.gate.asker
+        asker = self.gate.asker if self.task.asks else None
         withdraw = None
         if asker is not None:
             self.stage = Stage.ASKING

@@ -35,6 +35,7 @@ def line_of(event: Event) -> bytes:
     """Return the event as one line of JSON, its newline included."""
     count = f',"count":{event.count}' if event.count != 1 else ""
     fix = f',"fix":{quote(event.fix)}' if event.fix else ""
+    kept = ',"kept":true' if event.kept else ""
     detail = f',"detail":{quote(event.detail)}' if event.detail else ""
     return (
         f'{{"at":"{timestamp(event.at)}","type":"net.connection","task":{quote(event.task)}'
@@ -43,7 +44,7 @@ def line_of(event: Event) -> bytes:
         f',"host":{quote(event.host)},"port":{event.port},"reason":"{event.reason.word}"'
         f',"address":{quote(event.address)},"how":"{event.how.value}","method":{quote(event.method)}'
         f',"status":{event.status},"bytes_up":{event.bytes_up},"bytes_down":{event.bytes_down}'
-        f',"duration":{event.duration:.3f}{detail}{count}{fix}}}\n'
+        f',"duration":{event.duration:.3f}{detail}{count}{kept}{fix}}}\n'
     ).encode("ascii", "replace")
 
 

@@ -39,6 +39,8 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW |
 class TaskLog:
     """A Recorder that writes one task's log. `warn` gets one line when the disk first refuses one.
 
+    `also` is told of each event that becomes a line: refusals as they are folded.
+
     Raises:
         StartError: from the constructor, when the file cannot be opened.
     """
@@ -51,12 +53,14 @@ class TaskLog:
         clock: Callable[[], float],
         warn: Callable[[str], None],
         max_bytes: int = MAX_BYTES,
+        also: Callable[[Event], None] | None = None,
     ) -> None:
         self.path = path
         self._task = task
         self._clock = clock
         self._warn = warn
         self._max_bytes = max_bytes
+        self._also = also
         self._fold = Fold()
         self._lines: list[bytes] = []
         self._waiting = 0
@@ -69,11 +73,14 @@ class TaskLog:
         """Take one event; refusals may be folded."""
         if event.how is How.REFUSED:
             for written in self._fold.take(event):
-                self._add(line_of(written))
+                self._add(written)
         else:
-            self._add(line_of(event))
+            self._add(event)
 
-    def _add(self, line: bytes) -> None:
+    def _add(self, event: Event) -> None:
+        if self._also is not None:
+            self._also(event)
+        line = line_of(event)
         self._lines.append(line)
         self._waiting += len(line)
         if self._waiting >= _MAX_BUFFER:
@@ -94,13 +101,13 @@ class TaskLog:
     def tick(self) -> None:
         """Write the counts of folded refusals whose time has come. Called about once a second."""
         for event in self._fold.due(self._clock()):
-            self._add(line_of(event))
+            self._add(event)
         self.flush()
 
     def close(self) -> None:
         """Write everything that waits and close the file."""
         for event in self._fold.rest():
-            self._add(line_of(event))
+            self._add(event)
         self.flush()
         if self._fd >= 0:
             os.close(self._fd)

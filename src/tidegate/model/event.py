@@ -15,7 +15,8 @@ class Event(Value):
     status the client got, 0 where it got none. `bytes_up` flow away from the task. `count` is above one where
     equal refusals were folded; `fix` is the decision's: what would allow it. `detail` says what the
     client's first bytes inside a tunnel were: `tls`, `tls-no-sni`, `clear-http`, `ssh`, `other`, or '' where there
-    were none. Never in it: header values, query strings, bodies, credentials (JRN-5).
+    were none. `kept` says that it stayed open when its task was moved to another phase (POL-7). Never in it: header
+    values, query strings, bodies, credentials (JRN-5).
     """
 
     at: float
@@ -38,3 +39,4 @@ class Event(Value):
     count: int = 1
     detail: str = ""
     fix: str = ""
+    kept: bool = False

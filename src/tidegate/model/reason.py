@@ -204,6 +204,8 @@ class Reason(Enum):
         503,
         "proxy_internal_error",
     )
+    PAUSED = ("paused", "the operator has paused this task's network", 403, "http_request_denied")
+    CUT = ("cut", "the operator cut this connection", 403, "connection_terminated")
     IDLE_TIMEOUT = ("idle-timeout", "nothing moved for as long as the policy allows", 0, "")
     CLIENT_GONE = ("client-gone", "the client went away", 0, "")
     STOPPING = ("stopping", "the task or the gate is ending", 503, "proxy_internal_error")

@@ -27,7 +27,6 @@ import select
 import time
 
 from tidegate.model.errors import TidegateError
-from tidegate.model.reason import Reason
 from tidegate.model.verdict import Phase
 from tidegate.runtime.channel import ChannelClosedError, receive, send
 
@@ -36,10 +35,6 @@ if TYPE_CHECKING:
     from _socket import socket
     from typing import Any, NoReturn
 
-    from tidegate.gate.capture import Capture
-    from tidegate.gate.gate import Gate, GateTask, Listener
-    from tidegate.gate.turned_away import TurnedAway
-    from tidegate.holds.inside import TaskSockets
     from tidegate.journal.tasklog import TaskLog
     from tidegate.model.event import Event
 
@@ -64,7 +59,11 @@ class Books:
         """Take one event into both."""
         if self._early is not None:
             self._early.append(event)
-            return
+        else:
+            self.take(event)
+
+    def take(self, event: Event) -> None:
+        """Take an event that is the task's own, not the self-test's."""
         self._log.record(event)
         self.summary.add(event)
 
@@ -131,6 +130,7 @@ def _serve(channel: socket) -> None:
     from tidegate.holds.inside import TaskSockets
     from tidegate.journal.tasklog import MAX_BYTES, UNBOUNDED, TaskLog
     from tidegate.policy.snapshot import from_plain
+    from tidegate.runtime.served import serve_sockets
 
     order: dict[str, Any] = receive(channel)[0]
 
@@ -203,48 +203,3 @@ def _serve(channel: socket) -> None:
     books.close()
     if finishing[0]:
         send(channel, ("summary", books.summary.rows(), books.summary.more))
-
-
-class Served:
-    """What one hold made, while the gate serves it."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
-        self.listeners: list[Listener] = []
-        self.capture: Capture | None = None
-        self.logs: list[TurnedAway] = []
-
-    def close(self, *, cut: bool) -> None:
-        """Serve it no longer. `cut` also closes its connections, and records them as ended by the gate."""
-        for log in self.logs:
-            log.cut(Reason.STOPPING)  # what is there is still taken
-        if self.capture is not None:
-            self._gate.remove_capture(self.capture, cut=cut)
-        for listener in self.listeners:
-            self._gate.remove_listener(listener, cut=cut)
-
-
-def serve_sockets(gate: Gate, task: GateTask, sockets: TaskSockets, own_names: tuple[str, ...]) -> Served:
-    """Serve what a hold made: the proxy's listener, and what captures."""
-    from tidegate.holds import inside
-
-    served = Served(gate)
-    served.listeners += [gate.add_listener(fd, task) for fd in sockets.of(inside.PROXY)]
-    if set(sockets.roles) == {inside.PROXY}:
-        return served
-    from tidegate.gate.capture import CaptureSockets
-    from tidegate.gate.original import ADDRESSED, REDIRECTED
-    from tidegate.gate.turned_away import TurnedAway
-
-    ways = ((inside.REDIRECTED, REDIRECTED), (inside.ADDRESSED, ADDRESSED))
-    served.capture = captured = gate.add_capture(
-        CaptureSockets(
-            listeners=tuple((fd, way) for role, way in ways for fd in sockets.of(role)),
-            datagrams=sockets.of(inside.DATAGRAMS),
-            streams=sockets.of(inside.STREAMS),
-            own_names=frozenset(own_names),
-        ),
-        task,
-    )
-    served.logs += [TurnedAway(gate, fd, captured.record_direct) for fd in sockets.of(inside.TURNED_AWAY)]
-    return served

@@ -4,6 +4,7 @@
         tasks/ID/network.jsonl
         log/actions.jsonl           of a server: what happened to all tasks (journal/actions.py)
         keys/                       what seals it
+        run/                        the server's sockets (server/place.py)
 
 Everything is private to the user (0700). A folder that belongs to someone else, or is a symlink, is refused rather
 than used. At most `KEPT_TASKS` task folders stay; the oldest go first. The configuration folder is only read.
@@ -23,9 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LOG_NAME = "network.jsonl"
+RUN_FOLDER = "run"
+FRONT_SOCKET = "front.sock"
 KEPT_TASKS = 500
 _SWEEP_AT_ONCE = 50
-_OUR_NAMES = frozenset(("tasks", LOG_NAME))
+_OUR_NAMES = frozenset(("tasks", RUN_FOLDER, "log", "keys", LOG_NAME))
+_LONGEST_ADDRESS = 107  # bytes of sun_path, unix(7)
 _ID_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # no i, l, o, 0, 1: people read these aloud
 
 
@@ -133,6 +137,11 @@ def make_private_folder(path: str) -> None:
         )
 
 
+def front_socket(state: str) -> str:
+    """Return where the server of this state folder listens for fronts."""
+    return os.path.join(state, RUN_FOLDER, FRONT_SOCKET)
+
+
 def make_task_folder(state: str, task: str) -> str:
     """Make the folder of a new task below the state folder and return its path.
 
@@ -186,3 +195,26 @@ def _is_written(path: str) -> bool:
     finally:
         os.close(fd)
     return False
+
+
+class unix_address:  # noqa: N801  used as a function; contextlib costs each start 5 ms
+    """Give the address of a unix socket, however long its path is: a long one goes by its folder's descriptor.
+
+    Raises:
+        OSError: on entering, when the folder of a long path cannot be opened.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._folder = -1
+
+    def __enter__(self) -> str:
+        if len(os.fsencode(self._path)) <= _LONGEST_ADDRESS:
+            return self._path
+        folder, name = os.path.split(self._path)
+        self._folder = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        return f"/proc/self/fd/{self._folder}/{name}"
+
+    def __exit__(self, *_: object) -> None:
+        if self._folder >= 0:
+            os.close(self._folder)

@@ -118,3 +118,16 @@ def test_a_listener_that_is_broken_rests(serve: Serve) -> None:
     assert gate.on_thread(lambda: gate.listener.fd not in gate.gate.reactor.table)
     gate.gate.stop()
     wait(lambda: gate.listener._sock is None)  # closed with its gate, also while it rests
+
+
+def test_the_bound_of_connections_is_the_tasks_not_each_commands(lab: Lab, serve: Serve) -> None:
+    """GAT-6: two commands of one task together have as many connections as it may."""
+    lab.origin("raw", "1.2.3.4", 443)
+    limits = small(connections=2)
+    gate = serve("1.2.3.4:443", limits=limits)
+    other = GateTask("t1", policy_of("1.2.3.4:443", limits=limits), recorder=gate.recording)
+    other.join(gate.task)
+    address, _listener = gate.on_thread(lambda: gate.listen(other))
+    with gate.tunnel("1.2.3.4:443"), gate.tunnel("1.2.3.4:443"), socket.create_connection(address, 10) as third:
+        third.sendall(CONNECT)
+        assert gate.event().reason is Reason.TOO_MANY_CONNECTIONS

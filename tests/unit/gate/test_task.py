@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.unit.gate.kit import policy_of
 from tidegate.addresses.surroundings import Surroundings
 from tidegate.gate import task as task_module
+from tidegate.gate.synthetic import Synthetic
 from tidegate.gate.task import GateTask, Meter
 from tidegate.model.destination import parse_authority
 from tidegate.model.reason import Reason
@@ -98,3 +99,34 @@ def test_limits_of_the_governing_rule_only() -> None:
     assert task.limited(decision, 0.0, tunnel=False) is None
     assert task.limited(decision, 1.0, tunnel=False) is Reason.RATE_LIMITED
     assert task.meter(decision) is task.meter(decision)
+
+
+def test_a_paused_task_reaches_nothing_new_until_it_goes_on() -> None:
+    """POL-8: pause refuses what the policy allows, says why, and takes nothing away for good."""
+    task = GateTask("t1", policy_of("a.test", deny=("b.test",)))
+    where = parse_authority("a.test:443")
+    assert task.plan(where).decision.allowed
+    task.pause(paused=True)
+    assert task.plan(where).decision.reason is Reason.PAUSED
+    assert task.plan(where).decision.verdict is Verdict.DENY
+    assert task.plan(where).decision.fix == ""
+    task.change(phase=Phase.INSTALL)
+    assert task.plan(where).decision.reason is Reason.PAUSED
+    task.pause(paused=False)
+    assert task.plan(where).decision.allowed
+
+
+def test_commands_of_one_task_share_meters_names_and_the_bound() -> None:
+    """GAT-6, HLD-5, HLD-6: what is per task is per task, however many commands it has."""
+    policy = policy_of("a.test", limit=RuleLimits(connections_per_minute=1))
+    first, second = GateTask("t1", policy), GateTask("t1", policy)
+    first.synthetic = Synthetic()
+    second.join(first)
+    assert second.synthetic is first.synthetic
+    decision = first.plan(parse_authority("a.test:443")).decision
+    assert first.limited(decision, 0.0, tunnel=False) is None
+    assert second.limited(decision, 1.0, tunnel=False) is Reason.RATE_LIMITED
+    first.connections, second.connections = 3, 4
+    assert first.connections_of_all() == second.connections_of_all() == 7
+    first.part()
+    assert second.connections_of_all() == 4

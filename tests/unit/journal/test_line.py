@@ -65,3 +65,9 @@ def test_lost_lines_say_how_many_and_why() -> None:
         "count": 12,
         "why": "ENOSPC",
     }
+
+
+def test_what_outlived_its_phase_is_marked() -> None:
+    """POL-7: only a connection that stayed open in another phase says so."""
+    assert json.loads(line_of(event(kept=True)))["kept"] is True
+    assert "kept" not in json.loads(line_of(event()))

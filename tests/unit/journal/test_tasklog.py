@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,12 +15,13 @@ from tests.unit.journal.events import AT, event, refused
 from tidegate.journal.fold import WINDOW
 from tidegate.journal.tasklog import KEPT, TaskLog, open_log
 from tidegate.model.errors import StartError
+from tidegate.model.event import Event
 
 
 class Disk:
     """A log in a folder, with what it warned of and a clock that stands where it is put."""
 
-    def __init__(self, folder: Path, **options: int) -> None:
+    def __init__(self, folder: Path, **options: Any) -> None:
         self.path = folder / "network.jsonl"
         self.warned: list[str] = []
         self.now = AT
@@ -173,3 +175,16 @@ def test_a_torn_line_is_undone_without_touching_what_another_run_wrote(tmp_path:
     assert disk.path.read_bytes() == whole
     disk.log.close()
     other.close()
+
+
+def test_others_hear_of_each_line(tmp_path: Path) -> None:
+    """JRN-3: who follows the log hears what is written: a burst folded, with its count."""
+    heard: list[Event] = []
+    disk = Disk(tmp_path, also=heard.append)
+    for _ in range(20):
+        disk.log.record(refused())
+    disk.log.record(event())
+    disk.log.close()
+    assert [one.count for one in heard] == [line.get("count", 1) for line in disk.lines()]
+    assert sum(one.count for one in heard) == 21
+    assert len(heard) < 21

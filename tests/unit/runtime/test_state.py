@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pwd
+import socket
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,27 @@ def test_the_sweep_keeps_the_newest_and_the_living(tmp_path: Path, monkeypatch: 
     state.sweep_tasks(str(tmp_path))
     assert state.task_folders(str(tmp_path)) == ["c", "d"]
     state.sweep_tasks(str(tmp_path / "not there"))
+
+
+@pytest.mark.parametrize("length", [20, 107, 108, 200])
+def test_a_socket_is_reached_however_long_its_path_is(tmp_path: Path, length: int) -> None:
+    """unix(7) takes 107 bytes of path; a state folder may be deeper, and no other name must be needed."""
+    folder = tmp_path
+    while len(str(folder)) + 51 < length:
+        folder = folder / ("d" * 50)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = str(folder / "s").ljust(length, "s")
+    before = len(os.listdir("/proc/self/fd"))
+    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
+        with state.unix_address(path) as address:
+            server.bind(address)
+        server.listen()
+        assert os.path.exists(path)
+        with state.unix_address(path) as address:
+            client.connect(address)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_servers_sockets_have_a_folder_of_their_own() -> None:
+    """SRV-1: where fronts look for a server."""
+    assert state.front_socket("/s") == "/s/run/front.sock"

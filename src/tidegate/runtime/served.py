@@ -1,0 +1,83 @@
+"""What serves the sockets of one command: the proxy's listener, and what captures (HLD-6).
+
+What was handed over is served whole or not at all; whoever serves it owns the descriptors from then on.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tidegate.holds import inside
+from tidegate.model.reason import Reason
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tidegate.gate.capture import Capture
+    from tidegate.gate.gate import Gate, GateTask
+    from tidegate.gate.listener import Listener
+    from tidegate.gate.turned_away import TurnedAway
+    from tidegate.holds.inside import TaskSockets
+
+
+class Served:
+    """Listeners, the capture where there is one, and the logs of what failed at once."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self.listeners: list[Listener] = []
+        self.capture: Capture | None = None
+        self.logs: list[TurnedAway] = []
+
+    def close(self, *, cut: bool) -> None:
+        """Close them, and write what was counted. `cut` also closes their connections: the gate ended them."""
+        for log in self.logs:
+            log.cut(Reason.STOPPING)  # what is there is still taken
+        for listener in self.listeners:
+            self._gate.remove_listener(listener, cut=cut)
+        if self.capture is not None:
+            self._gate.remove_capture(self.capture, cut=cut)
+        self.logs, self.listeners, self.capture = [], [], None
+
+
+def serve_sockets(gate: Gate, task: GateTask, sockets: TaskSockets, own_names: tuple[str, ...]) -> Served:
+    """Serve what a hold made. On the gate's thread.
+
+    Raises:
+        OSError, ValueError: when a descriptor is not what its role says; all of them are closed then.
+    """
+    served = Served(gate)
+    left = list(sockets.descriptors)
+    try:
+        for fd in sockets.of(inside.PROXY):
+            served.listeners.append(gate.add_listener(fd, task))
+            left.remove(fd)
+        if set(sockets.roles) != {inside.PROXY}:
+            _serve_capture(gate, task, sockets, own_names, served, left)
+    except BaseException:
+        served.close(cut=True)
+        for fd in left:
+            os.close(fd)
+        raise
+    return served
+
+
+def _serve_capture(
+    gate: Gate, task: GateTask, sockets: TaskSockets, own_names: tuple[str, ...], served: Served, left: list[int]
+) -> None:
+    from tidegate.gate.capture import CaptureSockets
+    from tidegate.gate.original import ADDRESSED, REDIRECTED
+    from tidegate.gate.turned_away import TurnedAway
+
+    ways = ((inside.REDIRECTED, REDIRECTED), (inside.ADDRESSED, ADDRESSED))
+    captured = CaptureSockets(
+        listeners=tuple((fd, way) for role, way in ways for fd in sockets.of(role)),
+        datagrams=sockets.of(inside.DATAGRAMS),
+        streams=sockets.of(inside.STREAMS),
+        own_names=frozenset(own_names),
+    )
+    for fd in captured.descriptors:
+        left.remove(fd)  # add_capture owns them, also where it fails
+    served.capture = gate.add_capture(captured, task)
+    for fd in sockets.of(inside.TURNED_AWAY):
+        served.logs.append(TurnedAway(gate, fd, served.capture.record_direct))
+        left.remove(fd)

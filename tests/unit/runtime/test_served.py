@@ -1,0 +1,54 @@
+"""tidegate.runtime.served: what a hold handed over is served whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+
+import pytest
+
+from tests.unit.gate.kit import Recording, descriptors, policy_of
+from tidegate.gate.gate import Gate, GateTask
+from tidegate.holds.inside import ADDRESSED, DATAGRAMS, PROXY, STREAMS, TaskSockets
+from tidegate.runtime.served import serve_sockets
+
+
+def _listening() -> int:
+    return socket.create_server(("127.0.0.1", 0)).detach()
+
+
+def _gate() -> Gate:
+    return Gate(recorder=Recording(), wall=time.time)  # noqa: TID251  the clock comes in here
+
+
+@pytest.mark.usefixtures("isolated")
+def test_closing_gives_every_descriptor_back() -> None:
+    """HLD-8: a command that has ended leaves nothing in a gate that lives on."""
+    gate = _gate()
+    before = descriptors()
+    datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    datagrams.bind(("127.0.0.1", 0))
+    roles = (PROXY, ADDRESSED, DATAGRAMS, STREAMS)
+    fds = (_listening(), _listening(), datagrams.detach(), _listening())
+    served = serve_sockets(gate, GateTask("t1", policy_of()), TaskSockets(roles, fds), ())
+    assert len(gate.listeners) == 2
+    served.close(cut=True)
+    served.close(cut=True)
+    assert not gate.listeners
+    assert descriptors() == before
+    gate.close()
+
+
+@pytest.mark.usefixtures("isolated")
+@pytest.mark.parametrize("roles", [(PROXY, PROXY), (PROXY, ADDRESSED), (PROXY, STREAMS), (PROXY, DATAGRAMS)])
+def test_one_that_is_no_socket_closes_them_all(roles: tuple[str, ...]) -> None:
+    """HLD-7: nothing is served where one descriptor is not what its role says, and none is left open."""
+    gate = _gate()
+    before = descriptors()
+    fds = (_listening(), os.open("/dev/null", os.O_RDWR))
+    with pytest.raises(OSError, match=r"."):
+        serve_sockets(gate, GateTask("t1", policy_of()), TaskSockets(roles, fds), ())
+    assert not gate.listeners
+    assert descriptors() == before
+    gate.close()
