@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,7 +22,6 @@ from tests.client_programs import note_client, program_version
 from tidegate.runtime.client_settings import SETTINGS
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable, Sequence
 
     from tests.product import Product
@@ -81,10 +81,11 @@ class Client:
     version: tuple[str, ...]  # the command whose first dotted number is its version
     tried: str  # the version that the words are of
     command: Callable[[Place], Sequence[str]]
-    prints: str  # a line of its output when it was let through
+    gets: str  # when it was let through: a line that it prints, or the last path it asks a registry for
     refused: dict[tuple[str, str], Words]  # by way and scheme
     alone: Words | None = None  # it knows no proxy, and ends with this where nothing captures it
     only: str = ""  # the beginning of the versions that the row is for
+    needs_trust_store: bool = False  # Java's own, in the home folder
 
     def __str__(self) -> str:
         """Its name, in a test's."""
@@ -144,25 +145,38 @@ def run_client(
     return product.run(*options, "--", *without_proxies(argv), timeout=timeout)
 
 
+def trust_store(product: Product, ca_file: str) -> None:
+    """Make what Java's clients need to trust an authority."""
+    subprocess.run(
+        ["keytool", "-importcert", "-noprompt", "-alias", "lab", "-file", ca_file, "-keystore", "trust.p12",
+         "-storepass", "changeit"],
+        cwd=product.home, check=True, capture_output=True,
+    )  # fmt: skip
+
+
 def shown(product: Product, file: str) -> str:
     """Copy a file to where a task can see it (its /tmp is its own), and return that path."""
     return shutil.copy(file, product.home)
 
 
+def _lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.replace("\x1b[0m", "").replace("\x1b[m", "").splitlines()]
+
+
 def net_lines(done: subprocess.CompletedProcess[str]) -> list[str]:
     """Return what tidegate said, without counts: how many connections a client opens is its own affair."""
-    return [line.split(" ×")[0] for line in done.stderr.splitlines() if line.startswith("net:")]
+    return [line.split(" ×")[0] for line in _lines(done.stderr) if line.startswith("net:")]
 
 
 def own_lines(done: subprocess.CompletedProcess[str]) -> list[str]:
     """Return what the client wrote, its standard output first."""
-    return done.stdout.splitlines() + [line for line in done.stderr.splitlines() if not line.startswith("net:")]
+    return _lines(done.stdout) + [line for line in _lines(done.stderr) if not line.startswith("net:")]
 
 
 def assert_prints(done: subprocess.CompletedProcess[str], words: Words, host: str, port: int) -> None:
     """Compare what a client ended with."""
     why = f"{host}:{port}: {NO_ONE} [no-approver; no-rule, profile balanced]; to allow it: --allow {host}:{port}"
-    rest = [line.rstrip() for line in own_lines(done)]
+    rest = own_lines(done)
     for line in words.lines:
         filled = line.replace("{host}", host).replace("{port}", str(port)).replace("{why}", why)
         pattern = re.compile(".*".join(re.escape(part) for part in filled.split("…")))

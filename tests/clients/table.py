@@ -222,6 +222,7 @@ FETCHERS: tuple[Client, ...] = (
             tunnel="java.io.IOException: Tunnel failed, got: 403",
             alert="javax.net.ssl.SSLHandshakeException: Received fatal alert: access_denied",
         ),
+        needs_trust_store=True,
     ),
     Client(
         "Java URLConnection", ("java", "-version"), "17.0", lambda p: _java(p, "URLConnection"), BODY,
@@ -230,6 +231,7 @@ FETCHERS: tuple[Client, ...] = (
             tunnel='java.io.IOException: Unable to tunnel through proxy. Proxy returns "HTTP/1.1 403 Forbidden"',
             alert="javax.net.ssl.SSLHandshakeException: Received fatal alert: access_denied",
         ),
+        needs_trust_store=True,
     ),
     Client(
         "Ruby open-uri", ("ruby", "--version"), "3.1", lambda p: ["ruby", "-e", _RUBY, p.url], BODY,

@@ -5,7 +5,6 @@ The rows are in table.py. Versions are printed at the end of the run, and docs/c
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +21,7 @@ from tests.clients.kit import (
     own_lines,
     refusal,
     run_client,
+    trust_store,
 )
 from tests.clients.table import FETCHERS
 
@@ -47,25 +47,21 @@ def place(
 ) -> Place:
     """Where the row's client runs, if it is here; for Java with a trust store."""
     need(row, record_property)
-    if row.name.startswith("Java"):
-        subprocess.run(
-            ["keytool", "-importcert", "-noprompt", "-alias", "lab", "-file", lab.ca_file, "-keystore", "trust.p12",
-             "-storepass", "changeit"],
-            cwd=product.home, check=True, capture_output=True,
-        )  # fmt: skip
+    if row.needs_trust_store:
+        trust_store(product, lab.ca_file)
     return Place(scheme, "a.test", str(product.folder), str(product.home), product.environment["SSL_CERT_FILE"])
 
 
 def test_it_is_let_through(product: Product, lab: Lab, row: Client, way: str, scheme: str, place: Place) -> None:
     """GAT-1, GAT-10, HLD-6: with a rule for the host the body arrives, in the way that was meant."""
     port = PORTS[scheme]
-    origin = lab.origin("http", ALLOWED, port, tls="a.test" if scheme == "https" else None, body=f"{row.prints}\n")
+    origin = lab.origin("http", ALLOWED, port, tls="a.test" if scheme == "https" else None, body=f"{row.gets}\n")
     done = run_client(product, way, row.command(place), "--allow", "a.test")
     if way == PROXY and row.alone is not None:
         assert_prints(done, row.alone, "a.test", port)
         assert origin.connections == 0
         return
-    assert (done.returncode, row.prints in own_lines(done)) == (0, True), done.stderr
+    assert (done.returncode, row.gets in own_lines(done)) == (0, True), done.stderr
     lines = [line for line in net_lines(done) if "the client went away" not in line]  # from a race of its addresses
     hows = {f"net: a.test:{port} · {how} (command-line)" for how in HOWS[way, scheme]}
     assert len(lines) == 1
