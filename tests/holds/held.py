@@ -11,12 +11,12 @@ import tempfile
 from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "src")
 RUNNER = os.path.join(HERE, "runner.py")
 AS_USER = os.path.join(os.path.dirname(HERE), "lab", "as_user.py")
 USERS = ("root", "ordinary") if os.geteuid() == 0 else ("ordinary",)
 HOLDS = ("netns", "offline", "open")
 PYTHON = os.path.realpath(sys.executable)  # a task sees that one wherever this clone lies
-TABLE = "{table}"  # as an argument: the table of escapes, where the task can run it
 PATIENCE = 120  # seconds
 
 

@@ -16,135 +16,13 @@ from typing import Any
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(ROOT, "src"), ROOT]
 
-from tidegate.holds import canaries, control, linux  # noqa: E402 (found by the line above)
+from tidegate.doctor.escapes.machine import Machine  # noqa: E402 (found by the line above)
+from tidegate.holds import control  # noqa: E402
 from tidegate.holds.hold import LaunchSpec, Share, find_hold  # noqa: E402
 from tidegate.holds.inside import TaskSockets  # noqa: E402
 from tidegate.model.errors import StartError  # noqa: E402
 
 REFUSAL = b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n"
-
-
-class Machine:
-    """What there is outside: folders below `base`, and listeners that write down who came."""
-
-    def __init__(self, base: str) -> None:
-        self.home = os.path.join(base, "home")
-        self.workspace = os.path.join(self.home, "work")
-        self.hidden = os.path.join(self.home, ".config", "tidegate")
-        self.hidden_link = os.path.join(self.home, ".state")
-        self.absent = os.path.join(self.home, ".local", "share", "tidegate")
-        self.readonly = os.path.join(self.workspace, "src")
-        self.readonly_file = os.path.join(self.workspace, "pyproject.toml")
-        self.runtime = os.path.join(base, "runtime")
-        self.heard: list[str] = []
-        self.sockets: list[socket.socket] = []
-        self.files: list[str] = []
-        for folder in (self.hidden, self.readonly, self.runtime, self.hidden_link + "-real/tidegate"):
-            os.makedirs(folder)
-        os.symlink(".state-real", self.hidden_link)
-        for name, text in (
-            (self.hidden + "/secret", "secret"),
-            (self.readonly + "/code.py", "print()\n"),
-            (self.readonly_file, "x = 1\n"),
-        ):
-            with open(name, "w", encoding="ascii") as file:
-                file.write(text)
-
-    def listen(self) -> dict[str, Any]:
-        """Open the listeners and return where they are."""
-        own = next((address for family, address in canaries._own_addresses() if family == socket.AF_INET), "")
-        mark = f"tidegate-test-{os.getpid()}.sock"
-        run = f"/run/{mark}" if os.access("/run", os.W_OK) else f"{self.runtime}/s"
-        return {
-            "tcp4": self._add(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)),
-            "open_tcp4": self._add(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0), expected=True),
-            "tcp6": self._add(socket.AF_INET6, socket.SOCK_STREAM, ("::1", 0)),
-            "udp4": self._add(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)),
-            "own4": own,
-            "own4_tcp": self._add(socket.AF_INET, socket.SOCK_STREAM, (own, 0)) if own else 0,
-            "unix_tmp": self._add_unix(f"/tmp/{mark}"),
-            "unix_run": self._add_unix(run),
-            "unix_home": self._add_unix(self.home + "/ctl.sock"),
-            "unix_work": self._add_unix(self.workspace + "/app.sock"),
-            "unix_folder": self._add_unix(self.home + "/agent/s"),
-            "unix_abstract": self._add_unix(f"@{mark}"),
-        }
-
-    def late_paths(self) -> dict[str, str]:
-        """Where `listen_late` will put its sockets."""
-        return {
-            "late_home": self.home + "/late.sock",
-            "late_work": self.workspace + "/late.sock",
-            "late_elsewhere": self.workspace + "/elsewhere.sock",
-        }
-
-    def listen_late(self) -> None:
-        """Open more, when the task's view is built: at home, in the workspace, and from a namespace of its own."""
-        paths = self.late_paths()
-        self._add_unix(paths["late_home"])
-        self._add_unix(paths["late_work"])
-        here, there = socket.socketpair()
-        child = os.fork()
-        if child == 0:
-            linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNET)
-            wire = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            wire.bind(paths["late_elsewhere"])
-            socket.send_fds(there, [b"x"], [wire.fileno()])
-            os._exit(0)
-        wire = socket.socket(fileno=socket.recv_fds(here, 1, 1)[1][0])
-        os.waitpid(child, 0)
-        self.files.append(paths["late_elsewhere"])
-        self._watch(wire)
-
-    def close(self) -> None:
-        """Close the listeners and remove their files."""
-        for wire in self.sockets:
-            wire.close()
-        for name in self.files:
-            if os.path.lexists(name):
-                os.unlink(name)
-
-    def _add(self, family: int, kind: int, address: tuple[str, int], *, expected: bool = False) -> int:
-        wire = socket.socket(family, kind)
-        try:
-            wire.bind(address)
-        except OSError:
-            wire.close()
-            return 9  # this machine has no such address
-        self._watch(wire, expected=expected)
-        port: int = wire.getsockname()[1]
-        return port
-
-    def _add_unix(self, address: str) -> str:
-        wire = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        if address.startswith("@"):
-            wire.bind("\0" + address[1:])
-        else:
-            os.makedirs(os.path.dirname(address), exist_ok=True)
-            wire.bind(address)
-            self.files.append(address)
-        self._watch(wire)
-        return address
-
-    def _watch(self, wire: socket.socket, *, expected: bool = False) -> None:
-        if wire.type == socket.SOCK_STREAM:
-            wire.listen(16)
-        if not expected:
-            self.sockets.append(wire)
-        else:
-            self.open_to_all = wire
-
-    def who_came(self) -> list[str]:
-        """Which listeners were reached."""
-        found = []
-        for wire in self.sockets:
-            wire.setblocking(False)
-            try:
-                wire.accept() if wire.type == socket.SOCK_STREAM else wire.recv(99)
-            except BlockingIOError:
-                continue
-            found.append(str(wire.getsockname()))
-        return found
 
 
 def serve_refusals(sockets: TaskSockets) -> None:
@@ -247,8 +125,7 @@ def main(wishes: dict[str, Any]) -> dict[str, Any]:
     """Hold the command that `wishes` describe."""
     machine = Machine(wishes["base"])
     held = machine.listen() if wishes.get("listeners", True) else {}
-    for name in ("home", "workspace", "hidden", "hidden_link", "absent", "readonly", "readonly_file"):
-        held[name] = getattr(machine, name)
+    held |= machine.paths()
     if wishes.get("listeners", True):
         held |= machine.late_paths()
     held |= {"hold": wishes.get("table", wishes["hold"]), "port": 3128}
@@ -268,13 +145,8 @@ def main(wishes: dict[str, Any]) -> dict[str, Any]:
         "XDG_RUNTIME_DIR": machine.runtime,
         "HELD": json.dumps(held),
     } | wishes.get("env", {})
-    table = os.path.join(workspace, "escapes.pyz")
-    if "{table}" in wishes["argv"]:
-        from tidegate.doctor.escapes.bundle import write_bundle
-
-        write_bundle(table)
     spec = LaunchSpec(
-        argv=tuple(word.replace("{table}", table) for word in wishes["argv"]),
+        argv=tuple(wishes["argv"]),
         env=env,
         cwd=wishes.get("cwd") or workspace,
         workspace=workspace,

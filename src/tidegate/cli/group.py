@@ -12,6 +12,7 @@ from tidegate.model.errors import EXIT_USAGE, UsageError
 
 def make_group() -> click.Group:
     """Return the group of all click commands."""
+    from tidegate.cli.doctor import doctor
     from tidegate.cli.events import events
     from tidegate.cli.log import log
     from tidegate.cli.policy import policy_group
@@ -20,6 +21,7 @@ def make_group() -> click.Group:
     group.add_command(policy_group())
     group.add_command(events)
     group.add_command(log)
+    group.add_command(doctor)
     return group
 
 

@@ -20,6 +20,7 @@ usage: tidegate COMMAND ...
   policy test FILE           expected verdicts, for CI
   events                     the record of a task
   log verify                 whether the record of all tasks is what was written
+  doctor [--escape]          whether tasks can be held here; --escape tries every known way out of a hold
   --version                  the version
 """
 
@@ -68,7 +69,7 @@ def _dispatch(argv: list[str]) -> int:
     if command in ("--help", "-h", "help"):
         sys.stdout.write(USAGE)
         return 0
-    if command in ("policy", "events", "log"):
+    if command in ("policy", "events", "log", "doctor"):
         from tidegate.cli.group import run_click
 
         return run_click(argv)

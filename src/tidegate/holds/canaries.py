@@ -33,7 +33,7 @@ class Canaries:
         self._sockets: list[_socket.socket] = []
         self._heard: list[str] = []
         self._file = ""
-        for family, address in (*_LOOPBACK, *_own_addresses()):
+        for family, address in (*_LOOPBACK, *own_addresses()):
             for kind in (_socket.SOCK_STREAM, _socket.SOCK_DGRAM):
                 self._add(family, kind, (address, 0))
         self._add(_socket.AF_UNIX, _socket.SOCK_STREAM, b"\0" + self.word)
@@ -121,7 +121,7 @@ def _received(wire: _socket.socket) -> bytes:
         return b""
 
 
-def _own_addresses() -> list[tuple[int, str]]:
+def own_addresses() -> list[tuple[int, str]]:
     """The addresses this machine would use towards the rest of the world."""
     found = []
     for family, elsewhere in _ELSEWHERE:

@@ -31,8 +31,8 @@ RTN_LOCAL = 2
 _WITHOUT_IPV6 = (errno.EACCES, errno.EAFNOSUPPORT, errno.EOPNOTSUPP, errno.EADDRNOTAVAIL)
 
 
-def capture_everything() -> bool:
-    """Make every address lead to this namespace; whether that holds for IPv6, too.
+def capture_everything(own4: str = inside.OWN4, own6: str = inside.OWN6) -> bool:
+    """Make every address lead to this namespace, which has these of its own; whether that holds for IPv6, too.
 
     Without IPv6 there is no way to reach anything by it: nothing is weaker then.
 
@@ -41,9 +41,9 @@ def capture_everything() -> bool:
     """
     wire = netlink.connect(netlink.NETLINK_ROUTE)
     try:
-        netlink.transact(wire, _messages(AF_INET, inside.OWN4))
+        netlink.transact(wire, _messages(AF_INET, own4))
         try:
-            netlink.transact(wire, _messages(AF_INET6, inside.OWN6))
+            netlink.transact(wire, _messages(AF_INET6, own6))
         except OSError as error:
             if error.errno in _WITHOUT_IPV6:
                 return False

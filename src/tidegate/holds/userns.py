@@ -50,8 +50,10 @@ def may_map_all(status: str) -> bool:
     return root and effective & wanted == wanted
 
 
-def write_maps(pid: int) -> None:
+def write_maps(pid: int, user: tuple[int, int] | None = None) -> None:
     """Write both maps of the namespace that process `pid` (of this user) has just made.
+
+    Who writes its own has no ids any more: `user` is what they were before.
 
     Raises:
         OSError: when the kernel refuses; `filename` names the file.
@@ -61,7 +63,7 @@ def write_maps(pid: int) -> None:
         _write(f"{folder}/uid_map", identity_map(_read("/proc/self/uid_map")))
         _write(f"{folder}/gid_map", identity_map(_read("/proc/self/gid_map")))
         return
-    uid, gid = os.geteuid(), os.getegid()
+    uid, gid = user or (os.geteuid(), os.getegid())
     _write(f"{folder}/setgroups", "deny")
     _write(f"{folder}/uid_map", f"{uid} {uid} 1\n")
     _write(f"{folder}/gid_map", f"{gid} {gid} 1\n")

@@ -12,7 +12,7 @@ from tidegate.model.errors import UsageError
 def test_every_command_of_the_help_is_there() -> None:
     """What `tidegate --help` names can be run."""
     group = make_group()
-    assert set(group.commands) == {"policy", "events", "log"}
+    assert set(group.commands) == {"policy", "events", "log", "doctor"}
     policy = group.commands["policy"]
     assert isinstance(policy, click.Group)
     assert {"check", "explain", "diff", "test"} <= set(policy.commands)

@@ -6,6 +6,14 @@
     inside.py    runs them; it is the command that is held
     bundle.py    all of the above as one file that a task can run wherever tidegate lies
 
+    world.py     a network namespace in which every address leads back: what gets out of a hold gets no further
+    lab.py       who answers in there: a resolver, an allowed origin, canaries at every other address
+    machine.py   files and listeners of this machine for the rows to try
+    keeper.py    the process around a trial: sets all that up, and hears who comes
+    held.py      the front of the trial: holds the table as `run` holds a command
+    attempt.py   a trial from beginning to end
+    outcome.py   what its answers mean
+
 To add a row, write a function in the file of its theme and decorate it:
 
     @escape("ECONNREFUSED", holds=FENCED, offline=NO_FAMILY)
@@ -18,8 +26,8 @@ escape. `wrong(...)` says that it saw something. What it tries must do no harm w
 arguments that the kernel refuses once it has looked at the right to them. `holds` says where it is tried, `who` by
 whom, `needs` probes outside for what it is about, where a kernel may lack that. `@neighbour()` marks what must pass.
 A new theme is a new file, imported by rows/__init__.py. What a row needs outside (a listener, a file) is set up by
-the machine around it and told in HELD. Every row has its weakening in tests/holds/escapes/: a hold that was made
-worse on purpose, in which the row must fail.
+machine.py and told in HELD, names and origins by lab.py. What a row sends to whomever it reaches is `word()`: it
+carries the row's name, and a canary that hears it means that this row escaped, whatever it answered.
 
-tests/holds/test_escapes.py runs all rows in each hold.
+`tidegate doctor --escape` runs the table for a person; tests/holds/test_escapes.py runs it in each hold.
 """

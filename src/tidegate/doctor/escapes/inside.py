@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.doctor.escapes import rows as _rows  # noqa: F401 (fills the table)
 from tidegate.doctor.escapes.table import HELD, PASSED, TABLE
-from tidegate.doctor.escapes.tools import PATIENCE
+from tidegate.doctor.escapes.tools import PATIENCE, SaidError, begin
 
 if TYPE_CHECKING:
     from tidegate.doctor.escapes.table import Row
@@ -40,8 +40,11 @@ def report(row: Row) -> str:
 
 
 def _answer(row: Row) -> str:
+    begin(row.name)
     try:
         row.run()
+    except SaidError as said:
+        return str(said)
     except OSError as error:
         answer = errno.errorcode.get(error.errno or 0, str(error))
         return _SAME.get(answer, answer)

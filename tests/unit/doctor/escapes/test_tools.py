@@ -25,6 +25,7 @@ def test_a_raw_call_returns_or_raises() -> None:
 
 def test_a_unix_socket_is_called_by_path_and_by_abstract_name(tmp_path: Path) -> None:
     """An abstract name begins with @; where nobody listens the call is refused."""
+    tools.begin("this_row")
     for address, bound in ((f"{tmp_path}/s", f"{tmp_path}/s"), (f"@tools-{os.getpid()}", f"\0tools-{os.getpid()}")):
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(bound)
@@ -33,7 +34,7 @@ def test_a_unix_socket_is_called_by_path_and_by_abstract_name(tmp_path: Path) ->
             server.listen()
             tools.unix(address)
             with server.accept()[0] as connection:
-                assert connection.recv(99) == b"escaped"
+                assert connection.recv(99) == b"escaped-this_row"
 
 
 def test_what_is_seen_and_must_not_be_is_said() -> None:

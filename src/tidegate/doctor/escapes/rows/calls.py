@@ -6,7 +6,8 @@ import ctypes
 import fcntl
 import mmap
 import os
-from typing import TYPE_CHECKING
+import struct
+from typing import TYPE_CHECKING, Any
 
 from tidegate.doctor.escapes.table import escape, named
 from tidegate.doctor.escapes.tools import X86, mount, number, syscall, unshare
@@ -41,38 +42,41 @@ def clone3() -> None:
     syscall(435, bytes(88), 88)
 
 
-_CALLS = (
-    ("bpf", 321, 280, "EPERM"),
-    ("perf_event_open", 298, 241, "EPERM"),
-    ("userfaultfd", 323, 282, "EPERM"),
-    ("keyctl", 250, 219, "EPERM"),
-    ("add_key", 248, 217, "EPERM"),
-    ("request_key", 249, 218, "EPERM"),
-    ("kexec_load", 246, 104, "EPERM"),
-    ("init_module", 175, 105, "EPERM"),
-    ("finit_module", 313, 273, "EPERM"),
-    ("open_by_handle_at", 304, 265, "EPERM"),
-    ("kernel_log", 103, 116, "EPERM"),
-    ("pivot_root", 155, 41, "EPERM"),
-    ("settime", 164, 170, "EPERM"),
-    ("reboot", 169, 142, "EPERM"),
-    ("swapon", 167, 224, "EPERM"),
-    ("sethostname", 170, 161, "EPERM"),
-    ("chroot", 161, 51, "EPERM"),
+# Arguments that do no harm where the call is let through: the kernel looks at the right to it first, and then at these.
+_ANY = (b"/\0", 0, b"\0", 0, 0)
+_CALLS: tuple[tuple[str, int, int, tuple[Any, ...]], ...] = (
+    ("bpf", 321, 280, _ANY),
+    ("perf_event_open", 298, 241, _ANY),
+    ("userfaultfd", 323, 282, (1,)),  # UFFD_USER_MODE_ONLY
+    ("keyctl", 250, 219, _ANY),
+    ("add_key", 248, 217, _ANY),
+    ("request_key", 249, 218, _ANY),
+    ("kexec_load", 246, 104, (0, 0, 0, 0x8000)),  # no such flag
+    ("init_module", 175, 105, (0, 0, b"\0")),
+    ("finit_module", 313, 273, (-1, b"\0", 0)),
+    ("delete_module", 176, 106, (b"tidegate-none\0", 0)),
+    ("open_by_handle_at", 304, 265, (-100, struct.pack("II", 8, 1) + bytes(8), 0)),
+    ("kernel_log", 103, 116, (10, 0, 0)),  # SYSLOG_ACTION_SIZE_BUFFER
+    ("pivot_root", 155, 41, _ANY),
+    ("settime", 164, 170, (0, struct.pack("ii", 99999, 0))),  # no such time zone
+    ("reboot", 169, 142, (0, 0, 0, 0)),  # not the magic numbers
+    ("swapon", 167, 224, (b"/\0", 0)),
+    ("sethostname", 170, 161, (os.uname().nodename.encode(), len(os.uname().nodename))),
+    ("chroot", 161, 51, (b"/\0",)),
 )
 
 
-def _call_of(x86: int, arm: int) -> Callable[[], object]:
+def _call_of(x86: int, arm: int, arguments: tuple[Any, ...]) -> Callable[[], object]:
     def attempt() -> None:
-        syscall(number(x86, arm), b"/\0", 0, b"\0", 0, 0)
+        syscall(number(x86, arm), *arguments)
 
     return attempt
 
 
-for _name, _x86, _arm, _answer in _CALLS:
-    _attempt = _call_of(_x86, _arm)
+for _name, _x86, _arm, _arguments in _CALLS:
+    _attempt = _call_of(_x86, _arm, _arguments)
     named(_attempt, _name, f"{_name} is not for a task.")
-    escape(_answer)(_attempt)
+    escape("EPERM")(_attempt)
 
 
 @escape("EPERM")

@@ -7,7 +7,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from tidegate.doctor.escapes.table import CAPTURED, FENCED, HELD, NETNS, NETWORKED, NO_FAMILY, escape, named
-from tidegate.doctor.escapes.tools import nested, number, syscall
+from tidegate.doctor.escapes.tools import nested, number, syscall, word
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,14 +85,14 @@ def fast_open_as_server() -> None:
 def fast_open_by_sendto() -> None:
     """Sendto with MSG_FASTOPEN connects without connect()."""
     with socket.socket() as wire:
-        wire.sendto(b"escaped", 0x20000000, ("127.0.0.1", HELD["tcp4"]))
+        wire.sendto(word().encode(), 0x20000000, ("127.0.0.1", HELD["tcp4"]))
 
 
 @escape("EOPNOTSUPP", holds=NETWORKED)
 def fast_open_by_sendmsg() -> None:
     """Sendmsg with MSG_FASTOPEN likewise."""
     with socket.socket() as wire:
-        wire.sendmsg([b"escaped"], [], 0x20000000, ("127.0.0.1", HELD["tcp4"]))
+        wire.sendmsg([word().encode()], [], 0x20000000, ("127.0.0.1", HELD["tcp4"]))
 
 
 @escape("EOPNOTSUPP", holds=NETWORKED)

@@ -1,0 +1,87 @@
+"""`tidegate doctor`: what works here and what does not; with `--escape` whether a hold lets anything out."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tidegate.doctor.check import FAIL
+from tidegate.doctor.escapes.outcome import ESCAPED, OK, UNTESTABLE, results, strangers
+from tidegate.doctor.holds import HOLDS, check_holds
+from tidegate.model.errors import EXIT_CHECK_FAILED, StartError, UsageError
+
+if TYPE_CHECKING:
+    from tidegate.doctor.escapes.outcome import Result
+
+
+@click.command()
+@click.option("--escape", is_flag=True, help="Try every known way out of a hold, from inside a real one.")
+@click.option("--hold", type=click.Choice(HOLDS), default="netns", help="The hold to try (netns).")
+@click.option("--capture", type=click.Choice(("on", "off")), default="on", help="As of `run`, for netns (on).")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+def doctor(*, escape: bool, hold: str, capture: str, as_json: bool) -> int:
+    """Say whether tasks can be held here. Exit status 1 when they cannot, or when something gets out.
+
+    `--escape` sends no packet off this machine and leaves nothing behind.
+    """
+    if escape:
+        return _escape(hold, capture, as_json=as_json)
+    if (hold, capture) != ("netns", "on"):
+        raise UsageError("--hold and --capture go with --escape", fix="leave them out")
+    checks = check_holds()
+    if as_json:
+        click.echo(
+            json.dumps([{name: getattr(check, name) for name in ("name", "state", "what", "fix")} for check in checks])
+        )
+    for check in checks if not as_json else ():
+        click.echo(f"{check.state:<5} {check.name}" + (f": {check.what}: {check.fix}" if check.what else ""))
+    return EXIT_CHECK_FAILED if any(check.state == FAIL for check in checks) else 0
+
+
+def _escape(hold: str, capture: str, *, as_json: bool) -> int:
+    from tidegate.doctor.escapes import rows as _rows  # noqa: F401 (fills the table)
+    from tidegate.doctor.escapes.attempt import attempt
+    from tidegate.doctor.escapes.table import CAPTURED, TABLE
+
+    column = CAPTURED if hold == "netns" and capture == "on" else hold
+    user = "root" if os.geteuid() == 0 else "ordinary"
+    answer = attempt(column)
+    if "error" in answer:
+        raise StartError(answer["error"], fix=answer.get("fix", ""), code="escapes")
+    found = results([row for row in TABLE.values() if row.is_for(column, user)], column, answer)
+    unknown = strangers(answer)
+    counts = {state: sum(one.state == state for one in found) for state in (OK, ESCAPED, UNTESTABLE)}
+    if as_json:
+        click.echo(json.dumps(_plain(column, user, found, unknown, counts)))
+    else:
+        _print(column, user, found, unknown, counts)
+    return EXIT_CHECK_FAILED if counts[ESCAPED] or unknown else 0
+
+
+def _print(column: str, user: str, found: list[Result], unknown: list[str], counts: dict[str, int]) -> None:
+    for one in found:
+        click.echo(f"{one.state:<17} {one.name}: {one.seen}")
+        if one.state == ESCAPED:
+            click.echo(f"{'':<17} {one.proves}")
+    for where in unknown:
+        click.echo(f"{ESCAPED:<17} somebody came to {where}")
+    where = "netns with capture" if column == "captured" else column
+    click.echo(
+        f"{len(found)} ways out tried in the hold {where}, as {'root' if user == 'root' else 'an ordinary user'}: "
+        f"{counts[OK]} held, {counts[ESCAPED] + len(unknown)} escaped, {counts[UNTESTABLE]} not testable here"
+    )
+
+
+def _plain(column: str, user: str, found: list[Result], unknown: list[str], counts: dict[str, int]) -> dict[str, Any]:
+    return {
+        "hold": column,
+        "user": user,
+        "held": counts[OK],
+        "escaped": counts[ESCAPED],
+        "not_testable": counts[UNTESTABLE],
+        "reached_without_a_word": unknown,
+        "rows": [{name: getattr(one, name) for name in ("name", "theme", "proves", "state", "seen")} for one in found],
+    }

@@ -1,0 +1,103 @@
+"""The front of the trial: holds the table as `run` holds a command, with the gate, the journal and the policy of a run.
+
+A process of its own, executed in the small internet of world.py with the rights of the user and no others. On its
+channel it says `built` when the task's view is made and before the command starts, and then waits for a line; at the
+end it says as JSON how it went.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from tidegate.doctor.escapes.table import CAPTURED, NETNS, OFFLINE, OPEN
+from tidegate.holds import capabilities
+from tidegate.holds.hold import find_hold
+from tidegate.holds.inside import OFF, ON
+from tidegate.holds.stdio import plan_stdio
+from tidegate.model.errors import StartError
+from tidegate.policy.layers import command_line, join
+from tidegate.runtime.gate_link import GateLink
+from tidegate.runtime.signals import SignalInbox
+from tidegate.runtime.task import Order, run_behind_gate, run_without_gate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidegate.holds.hold import Hold, LaunchSpec, RunningTask
+    from tidegate.holds.inside import TaskSockets
+    from tidegate.runtime.task import Ended
+
+HOLDS = {NETNS: NETNS, CAPTURED: NETNS, OFFLINE: OFFLINE, OPEN: OPEN}
+ALLOWED = ("good.test", "*.wild.test")
+"""What the policy of the trial lets through: names that only the small internet knows."""
+
+
+class _Announced:
+    """A hold that tells when it is built, and starts when it is told to."""
+
+    def __init__(self, hold: Hold, built: Callable[[], None]) -> None:
+        self._hold = hold
+        self._built = built
+        self.name = hold.name
+        self.has_gate = hold.has_gate
+
+    def probe(self) -> StartError | None:
+        return self._hold.probe()
+
+    def launch(self, spec: LaunchSpec, deliver: Callable[[TaskSockets], None] | None) -> RunningTask:
+        task = self._hold.launch(spec, deliver)
+        self._built()
+        return task
+
+    def sweep(self) -> None:
+        self._hold.sweep()
+
+
+def main(wishes: dict[str, Any]) -> None:
+    """Hold the command that the wishes describe."""
+    capabilities.die_with_parent()
+    stdio = plan_stdio()
+    channel = os.fdopen(wishes["channel"], "r+b", buffering=0)
+
+    def built() -> None:
+        channel.write(b"built\n")
+        channel.read(1)
+
+    order = Order(
+        task="escapes",
+        phase="runtime",
+        command=tuple(wishes["command"]),
+        folder=wishes["folder"],
+        environ=wishes["environ"],
+        shares=(),
+        hidden=tuple(wishes["hidden"]),
+        readonly=tuple(wishes["readonly"]),
+        selftest=wishes["selftest"],
+        log=wishes["log"],
+        capture=ON if wishes["hold"] == CAPTURED else OFF,
+    )
+    hold = _Announced(find_hold(HOLDS[wishes["hold"]]), built)
+    answer: dict[str, Any]
+    inbox = SignalInbox.install()
+    try:
+        ended = (
+            _behind_gate(order, hold, stdio, inbox) if hold.has_gate else run_without_gate(order, hold, stdio, inbox)
+        )
+    except StartError as error:
+        answer = {"error": error.what, "fix": error.fix}
+    else:
+        answer = {"status": ended.outcome.exit_status}
+    channel.write(json.dumps(answer).encode() + b"\n")
+
+
+def _behind_gate(order: Order, hold: Hold, stdio: Any, inbox: SignalInbox) -> Ended:
+    warnings: list[str] = []
+    link = GateLink(warnings.append)
+    try:
+        policy = join(command_line(allow=ALLOWED, profile="closed"))
+        return run_behind_gate(order, policy, hold, link, stdio, inbox, time.time)  # noqa: TID251 (the clock comes in here)
+    finally:
+        link.close()

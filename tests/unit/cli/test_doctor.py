@@ -1,0 +1,67 @@
+"""`tidegate doctor` as a person runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.product import Product
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+USERS = [False, True] if os.geteuid() == 0 else [False]
+
+
+def doctor(tmp_path: Path, *words: str, user: bool = False) -> subprocess.CompletedProcess[str]:
+    """Run it as root or as an ordinary user."""
+    product = Product(tmp_path, user=user)
+    argv = product.argv("doctor", *words)
+    return subprocess.run(
+        argv, cwd=product.folder, env=product.environment, capture_output=True, text=True, check=False, timeout=300
+    )
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_the_holds_are_tried(tmp_path: Path, user: bool) -> None:
+    """One line a hold; exit 0 where all can be had (SRV-5)."""
+    done = doctor(tmp_path, user=user)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[:3] for line in done.stdout.splitlines()] == [
+        ["ok", "hold", name] for name in ("netns", "offline", "open")
+    ]
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_the_table_is_tried(tmp_path: Path, user: bool) -> None:
+    """A line for each row and a sum; the same for machines; exit 0 while nothing gets out (HLD-11, B71)."""
+    done = doctor(tmp_path, "--escape", "--hold", "offline", "--json", user=user)
+    found = json.loads(done.stdout)
+    assert done.returncode == 0, found
+    assert found["user"] == ("ordinary" if user or os.geteuid() else "root")
+    assert found["held"] + found["not_testable"] == len(found["rows"]) > 100
+    assert (found["escaped"], found["reached_without_a_word"]) == (0, [])
+    states = {row["state"] for row in found["rows"]}
+    assert states <= {"ok", "not testable here"}
+
+
+def test_a_person_is_told_each_row(tmp_path: Path) -> None:
+    """The default is the hold that `run` builds; the last line sums up."""
+    done = doctor(tmp_path, "--escape")
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert any(line.split()[0:2] == ["ok", "tcp_to_cloud_metadata:"] for line in lines)
+    assert "tried in the hold netns with capture" in lines[-1]
+    assert " 0 escaped" in lines[-1]
+
+
+@pytest.mark.parametrize("words", [["--hold", "offline"], ["--capture", "off"], ["--hold", "none"], ["--escapes"]])
+def test_what_it_does_not_know_is_a_usage_error(tmp_path: Path, words: list[str]) -> None:
+    """Options that mean nothing without --escape, and unknown ones, exit 2 with a line."""
+    done = doctor(tmp_path, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("tidegate: ")
