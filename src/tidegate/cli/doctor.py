@@ -8,37 +8,78 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidegate.doctor.check import FAIL
+from tidegate.doctor.check import FAIL, Check
 from tidegate.doctor.escapes.outcome import ESCAPED, OK, UNTESTABLE, results, strangers
 from tidegate.doctor.holds import HOLDS, check_holds
 from tidegate.model.errors import EXIT_CHECK_FAILED, StartError, UsageError
+from tidegate.policy.positions import on_screen
 
 if TYPE_CHECKING:
     from tidegate.doctor.escapes.outcome import Result
+
+_LINE = 2000  # characters of one row: a path in it may be long
 
 
 @click.command()
 @click.option("--escape", is_flag=True, help="Try every known way out of a hold, from inside a real one.")
 @click.option("--hold", type=click.Choice(HOLDS), default="netns", help="The hold to try (netns).")
 @click.option("--capture", type=click.Choice(("on", "off")), default="on", help="As of `run`, for netns (on).")
+@click.option("--fix", is_flag=True, help="Mend what can safely be mended without you.")
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
-def doctor(*, escape: bool, hold: str, capture: str, as_json: bool) -> int:
+def doctor(*, escape: bool, hold: str, capture: str, fix: bool, as_json: bool) -> int:
     """Say whether tasks can be held here. Exit status 1 when they cannot, or when something gets out.
 
     `--escape` sends no packet off this machine and leaves nothing behind.
     """
     if escape:
+        if fix:
+            raise UsageError("--fix does not go with --escape", fix="leave it out")
         return _escape(hold, capture, as_json=as_json)
     if (hold, capture) != ("netns", "on"):
         raise UsageError("--hold and --capture go with --escape", fix="leave them out")
-    checks = check_holds()
+    checks = _checks()
+    if fix and _mended(checks):
+        checks = _checks()
     if as_json:
         click.echo(
             json.dumps([{name: getattr(check, name) for name in ("name", "state", "what", "fix")} for check in checks])
         )
     for check in checks if not as_json else ():
-        click.echo(f"{check.state:<5} {check.name}" + (f": {check.what}: {check.fix}" if check.what else ""))
+        tail = ": ".join(text for text in (check.what, check.fix) if text)
+        click.echo(on_screen(f"{check.state:<5} {check.name}" + (f": {tail}" if tail else ""), _LINE))
     return EXIT_CHECK_FAILED if any(check.state == FAIL for check in checks) else 0
+
+
+def _checks() -> list[Check]:
+    from tidegate.doctor.limits import check_limits
+    from tidegate.doctor.policies import check_policies
+    from tidegate.doctor.records import check_records
+    from tidegate.doctor.upstream import check_upstream
+
+    environ = os.environ
+    return [
+        *check_holds(),
+        *check_limits(),
+        *check_records(environ),
+        *check_policies(environ),
+        *check_upstream(environ),
+    ]
+
+
+def _mended(checks: list[Check]) -> bool:
+    """Mend what mends itself, and say so; whether anything was mended."""
+    mended = False
+    for check in checks:
+        if check.mend is None:
+            continue
+        try:
+            check.mend()
+        except OSError as error:
+            click.echo(f"tidegate: {check.name}: not mended: {error.strerror}", err=True)
+        else:
+            click.echo(f"tidegate: {check.name}: mended ({check.fix})", err=True)
+            mended = True
+    return mended
 
 
 def _escape(hold: str, capture: str, *, as_json: bool) -> int:

@@ -31,9 +31,30 @@ def test_the_holds_are_tried(tmp_path: Path, user: bool) -> None:
     """One line a hold; exit 0 where all can be had (SRV-5)."""
     done = doctor(tmp_path, user=user)
     assert (done.returncode, done.stderr) == (0, "")
-    assert [line.split()[:3] for line in done.stdout.splitlines()] == [
-        ["ok", "hold", name] for name in ("netns", "offline", "open")
-    ]
+    names = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
+    assert names[:3] == [["ok", f"hold {name}"] for name in ("netns", "offline", "open")]
+    assert [name for _, name in names[3:]] == ["open files", "namespaces", "state folder"]
+
+
+def test_what_is_safe_is_mended(tmp_path: Path) -> None:
+    """SRV-5: without --fix the row fails and names the command; with it the folder is closed, and said to be."""
+    product = Product(tmp_path, user=False)
+    product.state.mkdir(parents=True)
+    product.state.chmod(0o755)
+    (product.state / "stranger").write_text("")
+
+    def rows(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            product.argv("doctor", *words), env=product.environment, capture_output=True, text=True, check=False,
+            timeout=60,
+        )  # fmt: skip
+
+    done = rows()
+    assert done.returncode == 1
+    assert f"fail  state folder: {product.state} is open to others: chmod 700 {product.state}" in done.stdout
+    done = rows("--fix")
+    assert (done.returncode, product.state.stat().st_mode & 0o777) == (0, 0o700)
+    assert "mended" in done.stderr
 
 
 @pytest.mark.parametrize("user", USERS)
