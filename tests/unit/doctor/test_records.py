@@ -47,7 +47,7 @@ def test_a_folder_that_cannot_be_used_fails(tmp_path: Path, kind: str) -> None:
         assert [check.state for check in rows(tmp_path)] == [OK]
 
 
-def test_a_folder_that_cannot_be_written_fails(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_fails() -> None:
     """SRV-5: tried as an ordinary user, since root writes everywhere."""
     before = os.geteuid()
     if before == 0:
