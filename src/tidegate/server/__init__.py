@@ -1,0 +1,1 @@
+"""Server: gates, tasks, questions, API and portal in one process (`tidegate serve`)."""
