@@ -228,6 +228,7 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
         log=log,
         rotate=not options.log,
         capture=options.capture,
+        publish=options.publish,
     )
 
 

@@ -12,6 +12,12 @@ import os
 from tidegate.model.errors import UsageError
 from tidegate.model.value import Value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidegate.model.publish import Publish
+
 HOLDS = ("netns", "open", "offline")
 CAPTURES = ("on", "ports", "off")
 
@@ -40,6 +46,8 @@ what it may touch
   --open-network          the same as --hold open: no gate and no policy; says so each time
   --capture MODE          connections that know no proxy: on (the default: they arrive at the gate too), ports (those
                           to some ports, where the kernel lacks netfilter) or off (they fail)
+  --publish [PORT:]PORT   lead a port of this machine's loopback to a server of COMMAND: 8080, 8080:3000 (inside),
+                          127.0.0.1:8080:3000 (may be repeated)
   --no-selftest           do not prove the fence before the command starts
 
 what is said afterwards
@@ -56,11 +64,15 @@ exit status: the command's own (126 not executable, 127 not found, 128+n by sign
 
 _VALUED = (
     "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--phase", "--share", "--hold", "--capture",
-    "--log", "--report", "--status-file",
+    "--publish", "--log", "--report", "--status-file",
 )  # fmt: skip
 _FOR_A_GATE = (
     "--capture", "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--fail-on-refusal",
 )  # fmt: skip
+_NOT_PUBLISHED = {
+    "open": "the command's servers are this machine's own: connect to them as they are",
+    "offline": "the command has no network to have a server in: leave --no-network out",
+}
 _FLAGS = (
     "--trust-folder", "--no-folder-policy", "--no-network", "--open-network", "--no-selftest", "--quiet",
     "--fail-on-refusal", "--help",
@@ -95,6 +107,7 @@ class RunOptions(Value):
     shares: tuple[Share, ...] = ()
     hold: str = "netns"
     capture: str = "on"
+    publish: tuple[Publish, ...] = ()
     selftest: bool = True
     quiet: bool = False
     log: str = ""
@@ -190,6 +203,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         shares=tuple(_share(text) for text in given.get("--share", ())),
         hold=hold,
         capture=capture,
+        publish=_published(given.get("--publish", ()), hold),
         selftest="--no-selftest" not in given,
         quiet="--quiet" in given,
         log=one("--log"),
@@ -204,6 +218,27 @@ def _share(text: str) -> Share:
     if not path or not os.path.lexists(path):
         raise UsageError(f"--share {text!r}: there is no such path", fix="--share PATH or --share PATH:ro")
     return Share(os.path.realpath(path), readonly)
+
+
+def _published(texts: Sequence[str], hold: str) -> tuple[Publish, ...]:
+    if not texts:
+        return ()
+    if hold in _NOT_PUBLISHED:
+        raise UsageError(f"--publish has no meaning with --hold {hold}", fix=_NOT_PUBLISHED[hold])
+    from tidegate.model.publish import MOST, PublishError, parse_publish
+
+    if len(texts) > MOST:
+        raise UsageError(f"--publish is given more than {MOST} times", fix="publish what is needed")
+    found: dict[tuple[str, int], Publish] = {}
+    for text in texts:
+        try:
+            one = parse_publish(text)
+        except PublishError as error:
+            raise UsageError(f"--publish {text!r}: {error.what}", fix=error.fix) from None
+        for address in one.addresses:
+            if found.setdefault((address, one.port), one) is not one:
+                raise UsageError(f"--publish gives port {one.port} of this machine away twice", fix="give it once")
+    return tuple(dict.fromkeys(found.values()))
 
 
 def _nearest(name: str) -> str:

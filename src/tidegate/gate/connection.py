@@ -22,6 +22,7 @@ from tidegate.gate.record import Entry
 from tidegate.gate.states import TRANSITIONS, Stage
 from tidegate.gate.tunnel import Tunnel
 from tidegate.gate.way import Way
+from tidegate.model.address_class import AddressClass
 from tidegate.model.reason import Reason
 from tidegate.model.rule import NO_LIMITS
 from tidegate.model.verdict import How, Verdict
@@ -197,6 +198,7 @@ class Client:
             and host.packed is not None
             and gate.upstream is None
             and (rule is None or rule.limits is NO_LIMITS)
+            and (decision.address_class is not AddressClass.OWN or decision.destination.port not in gate.marks)
         ):
             sock, number = begin(host.packed, host.text, decision.destination.port)
             if number == 0 and sock is not None:

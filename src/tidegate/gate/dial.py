@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 STAGGER = 0.25  # RFC 8305 section 8: Connection Attempt Delay, recommended value
 MOST = 16  # addresses of one name that are tried at all
 _KIND = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC
-_PENDING = (EINPROGRESS, EALREADY, EWOULDBLOCK)
-_CONNECTED = (0, EISCONN)
+PENDING = (EINPROGRESS, EALREADY, EWOULDBLOCK)
+CONNECTED = (0, EISCONN)
 _EXHAUSTED = (EMFILE, ENFILE, ENOBUFS, ENOMEM)
 
 
@@ -73,6 +73,12 @@ def why_broken(error: Exception) -> Reason:
     return Reason.OUT_OF_RESOURCES if exhausted else Reason.INTERNAL
 
 
+def advance(sock: _socket.socket, target: tuple[str, int]) -> int:
+    """Connect without waiting; the errno, which is in CONNECTED, in PENDING, or why not."""
+    number = sock.connect_ex(target)
+    return sock.connect_ex(target) if number == EINPROGRESS else number
+
+
 def begin(packed: bytes, text: str, port: int) -> tuple[_socket.socket | None, int]:
     """Start a connection. Returns its socket and 0 (connected) or EINPROGRESS, else None and why not (an errno)."""
     try:
@@ -81,15 +87,13 @@ def begin(packed: bytes, text: str, port: int) -> tuple[_socket.socket | None, i
         return None, error.errno or EMFILE
     try:
         sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
-        number = sock.connect_ex((text, port))
-        if number == EINPROGRESS:
-            number = sock.connect_ex((text, port))
+        number = advance(sock, (text, port))
     except OSError as error:
         sock.close()
         return None, error.errno or ECONNREFUSED
-    if number in _CONNECTED:
+    if number in CONNECTED:
         return sock, 0
-    if number in _PENDING:
+    if number in PENDING:
         return sock, EINPROGRESS
     sock.close()
     return None, number
@@ -121,9 +125,9 @@ class _Attempt:
     def ready(self, _fd: int, _mask: int) -> None:
         """The kernel may have an answer; ask for it, the mask is only a hint."""
         number = self.sock.connect_ex(self.target)
-        if number in _CONNECTED:
+        if number in CONNECTED:
             self.dial.won(self)
-        elif number not in _PENDING:
+        elif number not in PENDING:
             self.dial.lost(self, reason_of(number))
 
     def expired(self) -> None:

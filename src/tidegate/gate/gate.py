@@ -17,6 +17,7 @@ from time import monotonic
 
 from tidegate.gate.linger import Linger
 from tidegate.gate.listener import Listener, keep_alive
+from tidegate.gate.marks import Marks
 from tidegate.gate.pipes import PipePool
 from tidegate.gate.reactor import Reactor
 from tidegate.gate.task import GateTask
@@ -86,6 +87,7 @@ class Gate:
         self.asker = asker
         self.upstream = upstream
         self.pipes = PipePool()
+        self.marks = Marks()
         self.reactor = Reactor(clock, self.fault)
         self._on_fault = fault
         self._recorder = recorder
@@ -190,6 +192,7 @@ class Gate:
         if self._interfaces is not None:
             self._interfaces.close()
         self.pipes.close()
+        self.marks.close()
         self.reactor.close()
 
     # For connections.

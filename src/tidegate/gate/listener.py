@@ -111,8 +111,7 @@ class Listener:
 
     def ready(self, _fd: int, _mask: int) -> None:
         """Clients are waiting."""
-        accept, gate, family, task, make = self._accept, self.gate, self._family, self.task, self.client
-        limit = task.policy.limits.connections
+        accept, gate, family, make = self._accept, self.gate, self._family, self.client
         for _ in range(self.batch):
             try:
                 fd = accept()[0]
@@ -129,11 +128,10 @@ class Listener:
                 return
             sock = _socket.socket(family, SOCK_STREAM, 0, fd)
             sock.setblocking(False)
-            if task.connections >= limit or (task.family and task.connections_of_all() >= limit):
+            if self.is_full():
                 self.turn_away(sock)
                 continue
-            task.connections += 1
-            task.clients.add(fd)
+            self.entered(fd)
             gate.connections += 1
             client = make(gate, self, sock)
             try:
@@ -144,10 +142,21 @@ class Listener:
             if self._sock is None:
                 return
 
+    def is_full(self) -> bool:
+        """Whether the task may have no connection more."""
+        task = self.task
+        limit = task.policy.limits.connections
+        return task.connections >= limit or (bool(task.family) and task.connections_of_all() >= limit)
+
     def turn_away(self, sock: _socket.socket) -> None:
         """Record and drop one connection more than the task may have; nothing of it was read."""
         self._record(Reason.TOO_MANY_CONNECTIONS)
         sock.close()
+
+    def entered(self, fd: int) -> None:
+        """One more client; `fd` is its socket."""
+        self.task.connections += 1
+        self.task.clients.add(fd)
 
     def left(self, fd: int) -> None:
         """One of the clients is gone; `fd` was its socket."""

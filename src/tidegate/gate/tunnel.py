@@ -155,6 +155,11 @@ class Tunnel:
         decision = self.entry.decision
         return decision.reason if decision is not None else Reason.ALLOWED
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Bytes that moved away from the task, and to it."""
+        return self.up.moved, self.down.moved
+
     def judged(self, flow: Flow) -> bool:
         """Whether the flow may be read freely: the client's bytes belong to the judge while there is one (GAT-9)."""
         return self.judge is None or flow is self.down
@@ -234,5 +239,5 @@ class Tunnel:
             self.judge.cancel()
             self.judge = None
         entry = self.entry
-        entry.up, entry.down = self.up.moved, self.down.moved
+        entry.up, entry.down = self.sizes
         entry.write(how, reason)

@@ -169,6 +169,10 @@ class Way:
         self._addresses = addresses
         if self.decision.address_class is AddressClass.OWN:
             self.proxy = None  # another machine's proxy cannot lead to this one
+            if self.decision.destination.port in self.gate.marks:
+                self.decision = self.decision.refuse(Reason.PROTECTED_PORT, fix="")
+                self._refuse(Reason.PROTECTED_PORT)
+                return
         proxy = self.proxy
         if proxy is None:
             self._race(addresses, self.decision.destination.port)

@@ -17,7 +17,7 @@ import _socket
 from _socket import AF_INET, AF_INET6, IPPROTO_IP, IPPROTO_IPV6, SOCK_CLOEXEC, SOCK_DGRAM, SOCK_STREAM
 
 from tidegate.holds import inside, netfilter, routes
-from tidegate.holds.inside import ADDRESSED, DATAGRAMS, ON, REDIRECTED, STREAMS, TURNED_AWAY
+from tidegate.holds.inside import ADDRESSED, DATAGRAMS, ON, PORTS, REDIRECTED, STREAMS, TURNED_AWAY
 from tidegate.holds.network import BACKLOG
 
 TYPE_CHECKING = False
@@ -98,6 +98,11 @@ def _bound(family: int, kind: int, address: str, port: int, *, dual: bool = Fals
         error.filename = f"{address} port {port}"
         raise
     return wire
+
+
+def taken(mode: str, port: int, ports: Iterable[int] = ()) -> set[int]:
+    """The ports that the task's own servers cannot have on every address."""
+    return {port, *COMMON_PORTS, *ports} if mode == PORTS else {port}
 
 
 def too_many(ports: Iterable[int]) -> bool:

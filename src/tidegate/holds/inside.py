@@ -28,6 +28,7 @@ PROXY = "proxy"  # where programs that know of proxies connect
 REDIRECTED = "redirected"  # the kernel knows where a connection was going
 ADDRESSED = "addressed"  # the connection's own address here is where it was going
 DATAGRAMS, STREAMS = "datagrams", "streams"  # of the resolver
+MOULD = "mould"  # unbound: sockets of the task's network are made from these (gate/inward.py)
 TURNED_AWAY = "turned-away"  # netlink: what failed at once
 
 

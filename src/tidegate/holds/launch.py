@@ -34,7 +34,7 @@ from tidegate.holds import (
 from tidegate.holds.canaries import Canaries
 from tidegate.holds.device import SHARED_MEMORY
 from tidegate.holds.hold import LaunchSpec, RunningTask
-from tidegate.holds.inside import OFF, ON, PORTS, PROXY, TaskSockets
+from tidegate.holds.inside import MOULD, OFF, ON, PORTS, PROXY, TaskSockets
 from tidegate.holds.mountinfo import is_within
 from tidegate.holds.plan import Plan, make_plan
 from tidegate.holds.seccomp import NETNS, OPEN
@@ -92,6 +92,10 @@ class NamespaceHold:
             raise messages.unknown_machine()
         if spec.capture == PORTS and capture.too_many(spec.capture_ports):
             raise messages.too_many_ports(capture.MOST_PORTS)
+        taken = capture.taken(spec.capture, spec.port, spec.capture_ports)
+        for port in spec.published:
+            if port in taken:
+                raise messages.port_taken(port)
         plan = make_plan(spec, os.geteuid())
         canaries = Canaries(_canary_folders(plan)) if spec.selftest and self.name != OPEN else None
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)  # init becomes our child when A has ended
@@ -283,6 +287,8 @@ class _Child:
                 network.raise_loopback()
                 stage = "listener"
                 made = [(PROXY, network.listen(self._spec.port))]
+                if self._spec.published:
+                    made += [(MOULD, descriptor) for descriptor in network.moulds()]
                 if self._spec.capture != OFF:
                     stage = "capture"
                     made += self._capture()

@@ -115,6 +115,15 @@ def too_many_ports(most: int) -> StartError:
     )
 
 
+def port_taken(port: int) -> StartError:
+    """A port to be published that the gate has inside."""
+    return StartError(
+        f"--publish: port {port} inside belongs to the gate, so the command cannot listen there",
+        fix="let it listen on another port; --capture ports takes the common ones, --capture on takes none",
+        code="hold-published",
+    )
+
+
 def unknown_machine() -> StartError:
     """The numbers of the system calls are not known."""
     return StartError(

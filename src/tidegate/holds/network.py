@@ -49,6 +49,25 @@ def give_address() -> None:
         wire.close()
 
 
+def moulds() -> list[int]:
+    """Two unbound TCP sockets of each family that this network namespace has, as descriptors.
+
+    Raises:
+        OSError: when there are none to be had.
+    """
+    made = [_stream(_socket.AF_INET), _stream(_socket.AF_INET)]
+    try:
+        made += [_stream(_socket.AF_INET6), _stream(_socket.AF_INET6)]
+    except OSError as error:
+        if error.errno != errno.EAFNOSUPPORT:
+            raise
+    return made
+
+
+def _stream(family: int) -> int:
+    return _socket.socket(family, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC).detach()
+
+
 def listen(port: int) -> int:
     """A socket that listens on 127.0.0.1:`port` of this network namespace, as a descriptor.
 

@@ -28,3 +28,4 @@ class How(Enum):
     FORWARDED = "forwarded"
     REFUSED = "refused"
     CAPTURED = "captured"
+    PUBLISHED = "published"  # inward: from this machine to a server of the task (HLD-10)

@@ -39,6 +39,7 @@ class GateLink:
         ours, theirs = socketpair(AF_UNIX, SOCK_STREAM)
         self._warn = warn
         self._buffer = bytearray()
+        self._failed: StartError | None = None  # what the gate said that it could not do
         if sys.stdout is not None:  # it is None where the stream was closed
             sys.stdout.flush()
         self.pid = os.fork()
@@ -84,6 +85,8 @@ class GateLink:
 
         For a hold that found nobody behind the listener: the gate's own reason says more than that.
         """
+        if self._failed is not None:
+            return self._failed
         try:
             while select.select((self.channel,), (), (), 0)[0]:
                 message = self._frame()
@@ -167,7 +170,8 @@ class GateLink:
         except (ChannelClosedError, OSError):
             raise StartError(_GONE, fix=_AGAIN, code="gate") from None
         if message[0] == "failed":
-            raise StartError(message[1], fix=message[2], code="gate")
+            self._failed = StartError(message[1], fix=message[2], code="gate")
+            raise self._failed
         if message[0] != word:
             raise StartError(_GONE, code="gate")
 

@@ -3,7 +3,8 @@
 Conversation on the channel (runtime/channel.py), the front speaks first:
 
     front -> gate   {"task": id, "phase": p, "policy": plain, "log": path, "rotate": bool,
-                     "environment": {proxies}, "protected_ports": (...), "own_names": (host names of the task)}
+                     "environment": {proxies}, "protected_ports": (...), "own_names": (host names of the task),
+                     "publish": (--publish as plain tuples)}
     gate  -> front  ("ready",) or ("failed", what, fix)
     front -> gate   ("sockets", roles) with the descriptors made inside the task's network, one for each role
     gate  -> front  ("serving",)
@@ -33,10 +34,12 @@ from tidegate.runtime.channel import ChannelClosedError, receive, send
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
+    from collections.abc import Sequence
     from typing import Any, NoReturn
 
     from tidegate.journal.tasklog import TaskLog
     from tidegate.model.event import Event
+    from tidegate.model.publish import Publish
 
 _TICK = 1.0  # seconds between looks at folded refusals
 
@@ -151,12 +154,18 @@ def _serve(channel: socket) -> None:
         protected_ports=frozenset(order["protected_ports"]),
         fault=lambda error: warn(f"a connection was closed by a bug of tidegate: {type(error).__name__}: {error}"),
     )
+    doors: list[tuple[int, Publish]] = []
+    if order["publish"]:
+        from tidegate.gate.published import bind
+        from tidegate.model.publish import Publish
+
+        doors = bind(gate.marks, [Publish(*one) for one in order["publish"]])
     task = GateTask(order["task"], from_plain(order["policy"]), Phase(order["phase"]))
     send(channel, ("ready",))
     message, descriptors = receive(channel)
     if message[0] != "sockets" or len(message[1]) != len(descriptors):
         raise ChannelClosedError("the front sent no sockets")
-    served = serve_sockets(gate, task, TaskSockets(message[1], descriptors), order["own_names"])
+    served = serve_sockets(gate, task, TaskSockets(message[1], descriptors), order["own_names"], doors)
     finishing = [False]
 
     def next_phase(phase: str, sockets: TaskSockets) -> None:
@@ -164,7 +173,7 @@ def _serve(channel: socket) -> None:
         served.close(cut=True)  # all who could hold a connection of the set-up command have ended
         books.pause()
         task.change(phase=Phase(phase))
-        served = serve_sockets(gate, task, sockets, order["own_names"])
+        served = serve_sockets(gate, task, sockets, order["own_names"], doors)
         send(channel, ("serving",))
 
     def heard() -> None:

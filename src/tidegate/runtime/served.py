@@ -12,11 +12,14 @@ from tidegate.model.reason import Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tidegate.gate.capture import Capture
     from tidegate.gate.gate import Gate, GateTask
     from tidegate.gate.listener import Listener
     from tidegate.gate.turned_away import TurnedAway
     from tidegate.holds.inside import TaskSockets
+    from tidegate.model.publish import Publish
 
 
 class Served:
@@ -39,8 +42,14 @@ class Served:
         self.logs, self.listeners, self.capture = [], [], None
 
 
-def serve_sockets(gate: Gate, task: GateTask, sockets: TaskSockets, own_names: tuple[str, ...]) -> Served:
-    """Serve what a hold made. On the gate's thread.
+def serve_sockets(
+    gate: Gate,
+    task: GateTask,
+    sockets: TaskSockets,
+    own_names: tuple[str, ...],
+    doors: Sequence[tuple[int, Publish]] = (),
+) -> Served:
+    """Serve what a hold made, and `doors` (published.bind) where it made moulds for them. On the gate's thread.
 
     Raises:
         OSError, ValueError: when a descriptor is not what its role says; all of them are closed then.
@@ -51,7 +60,9 @@ def serve_sockets(gate: Gate, task: GateTask, sockets: TaskSockets, own_names: t
         for fd in sockets.of(inside.PROXY):
             served.listeners.append(gate.add_listener(fd, task))
             left.remove(fd)
-        if set(sockets.roles) != {inside.PROXY}:
+        if sockets.of(inside.MOULD):
+            _serve_doors(gate, task, sockets, doors, served, left)
+        if sockets.of(inside.STREAMS):  # the resolver is part of every capture
             _serve_capture(gate, task, sockets, own_names, served, left)
     except BaseException:
         served.close(cut=True)
@@ -59,6 +70,24 @@ def serve_sockets(gate: Gate, task: GateTask, sockets: TaskSockets, own_names: t
             os.close(fd)
         raise
     return served
+
+
+def _serve_doors(
+    gate: Gate,
+    task: GateTask,
+    sockets: TaskSockets,
+    doors: Sequence[tuple[int, Publish]],
+    served: Served,
+    left: list[int],
+) -> None:
+    from tidegate.gate.inward import Inward
+    from tidegate.gate.published import PublishedListener
+
+    inward = Inward(sockets.of(inside.MOULD))
+    for fd in sockets.of(inside.MOULD):
+        left.remove(fd)
+    for fd, one in doors:
+        served.listeners.append(PublishedListener(gate, fd, task, one, inward))
 
 
 def _serve_capture(

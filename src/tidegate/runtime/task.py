@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tidegate.holds.hold import Hold, LaunchSpec
     from tidegate.holds.stdio import StdioPlan
     from tidegate.journal.summary import Row
+    from tidegate.model.publish import Publish
     from tidegate.policy.policy import Policy
     from tidegate.runtime.gate_link import GateLink
     from tidegate.runtime.outcome import Outcome
@@ -49,6 +50,7 @@ class Order(Value):
     log: str
     rotate: bool = True
     capture: str = OFF
+    publish: tuple[Publish, ...] = ()
 
 
 class Ended(Value):
@@ -101,6 +103,7 @@ def run_behind_gate(
             "environment": proxies_of(order.environ),
             "protected_ports": (),
             "own_names": tuple(name.lower() for name in names),
+            "publish": tuple((one.addresses, one.port, one.inside, one.named) for one in order.publish),
         }
     )
     environment = task_environment(
@@ -115,6 +118,8 @@ def run_behind_gate(
 
     def launch(command: tuple[str, ...], phase: str, streams: StdioPlan) -> Front:
         spec = _spec(order, environment, streams).replace(argv=command)
+        if command is order.command:
+            spec = spec.replace(published=tuple(one.inside for one in order.publish))
         if order.capture == PORTS:
             spec = spec.replace(capture_ports=_ports_of(policy, phase))
         follows = phase != first

@@ -53,6 +53,12 @@ def test_repeated_rules_keep_their_order() -> None:
         (["--harness", "claude", "--harness", "codex", "claude"], "twice", "once"),
         (["--trust-folder", "--no-folder-policy", "true"], "exclude", "one of them"),
         (["--share", "/no/such/path", "true"], "no such path", ":ro"),
+        (["--publish", "80", "true"], "no right to listen on port 80", "8080"),
+        (["--publish", "0.0.0.0:8080:8080", "true"], "not this machine's loopback", "reverse proxy"),
+        (["--publish", "8080", "--publish", "[::1]:8080:3000", "true"], "port 8080", "once"),
+        (["--open-network", "--publish", "8080", "true"], "--hold open", "connect to them as they are"),
+        (["--no-network", "--publish", "8080", "true"], "--hold offline", "leave --no-network out"),
+        (["--publish", "8080"] * 17 + ["true"], "more than 16", "what is needed"),
         (["--ask", "true"], "not in this version", "--allow"),
         (["--wait", "true"], "not in this version", "--allow"),
     ],
@@ -112,3 +118,10 @@ def test_capture_is_chosen_by_name() -> None:
     assert parse_run(["--no-network", "true"]).capture == "off"
     with pytest.raises(UsageError, match="--capture has no meaning"):
         parse_run(["--no-network", "--capture", "on", "true"])
+
+
+def test_ports_are_published_in_their_order() -> None:
+    """HLD-10: each --publish counts; the same port on the other loopback is another one."""
+    options = parse_run(["--publish", "8080", "--publish=127.0.0.1:81:3000", "--publish", "[::1]:81:3001", "true"])
+    assert [one.text for one in options.publish] == ["8080:8080", "127.0.0.1:81:3000", "[::1]:81:3001"]
+    assert parse_run(["true"]).publish == ()

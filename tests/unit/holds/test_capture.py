@@ -112,3 +112,10 @@ def test_there_is_a_bound_on_ports() -> None:
     assert not capture.too_many(range(1000, 1000 + capture.MOST_PORTS - len(capture.COMMON_PORTS)))
     assert capture.too_many(range(1000, 1001 + capture.MOST_PORTS - len(capture.COMMON_PORTS)))
     assert not capture.too_many((443,) * 1000)
+
+
+def test_ports_that_the_gate_has_inside() -> None:
+    """HLD-10: what cannot be published because the task cannot listen there; `on` takes the proxy's port only."""
+    assert capture.taken("on", 3128, (8000,)) == {3128}
+    assert capture.taken("off", 3128) == {3128}
+    assert capture.taken("ports", 3128, (8000,)) == {3128, 8000, *capture.COMMON_PORTS}

@@ -130,3 +130,11 @@ def test_the_profile_is_one_line() -> None:
 def test_too_many_ports_say_what_needs_none() -> None:
     """HLD-7: where a listener for each port cannot be had, the choice is named and nothing is left out."""
     assert "--capture on" in messages.too_many_ports(200).fix
+
+
+def test_a_port_of_the_gates_cannot_be_published() -> None:
+    """HLD-10: which port, and what would do."""
+    error = messages.port_taken(5432)
+    assert error.exit_status == 78
+    assert "port 5432 inside" in error.what
+    assert "--capture on" in error.fix

@@ -47,3 +47,16 @@ def test_without_the_right_it_fails() -> None:
     print(attempt(network.raise_loopback))
     """
     assert apart(code) == "EPERM\n"
+
+
+def test_moulds_are_unbound_sockets_of_this_network() -> None:
+    """HLD-10: two of each family, not inherited, bound to nothing."""
+    code = """
+    from tidegate.holds import network
+    import _socket
+    for one in network.moulds():
+        wire = _socket.socket(fileno=one)
+        print(wire.family, wire.type, wire.getsockname()[1], os.get_inheritable(one))
+    """
+    expected = "2 1 0 False\n" * 2 + "10 1 0 False\n" * 2
+    assert apart(code) in (expected, expected[: len(expected) // 2 - 2])

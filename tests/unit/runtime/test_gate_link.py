@@ -80,3 +80,21 @@ def test_closing_twice_or_without_an_order_leaves_no_process(tmp_path: Path) -> 
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     assert os.listdir(tmp_path) == []
+
+
+def test_what_a_gate_said_before_it_ended_is_not_lost_to_its_end() -> None:
+    """HLD-7: its reason is kept for whoever asks after the first one has read it (a port that is taken)."""
+    link = GateLink(print)
+    pid, link.pid = link.pid, 0
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    link.channel.close()
+    link.channel, gate = socketpair()
+    gate.sendall(_frame(("failed", "port 80 is taken", "another")))
+    gate.close()
+    with pytest.raises(StartError, match="port 80 is taken"):
+        link.confirm()
+    why = link.why_not()
+    assert why is not None
+    assert (why.what, why.fix) == ("port 80 is taken", "another")
+    link.channel.close()
