@@ -207,7 +207,8 @@ def test_while_a_task_is_set_up_its_ports_are_closed_and_its_own(product: Produc
     policy.write_text(json.dumps({"setup": [PYTHON, "-I", "-c", setup], "default": "deny"}))
     task = product.start("--policy", str(policy), "--publish", f"{port}:3000", "--", *echo("127.0.0.1", 1))
     assert task.stdout is not None
-    assert task.stdout.readline() == "setting up\n"
+    assert task.stderr is not None
+    assert task.stderr.readline() == "setting up\n"
     with pytest.raises(ConnectionRefusedError):
         said("127.0.0.1", port)
     assert product.run("--publish", f"{port}:3000", "--", "true").returncode == 78
