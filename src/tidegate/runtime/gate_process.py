@@ -34,7 +34,6 @@ from tidegate.runtime.channel import ChannelClosedError, receive, send
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
-    from collections.abc import Sequence
     from typing import Any, NoReturn
 
     from tidegate.journal.tasklog import TaskLog
