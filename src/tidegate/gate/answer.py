@@ -134,6 +134,8 @@ class Answering:
 
     def _send(self, data: bytes | memoryview) -> None:
         exchange = self._exchange
+        if exchange.allowance is not None and not exchange.allowance.spend(len(data)):
+            raise WireError(exchange.allowance.reason, "")
         if exchange.entry is not None:
             exchange.entry.down += len(data)
         exchange.client.send(data)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tidegate.gate.origin import Origin
     from tidegate.gate.reactor import Timer
     from tidegate.gate.request import Request
-    from tidegate.gate.task import Meter, Plan
+    from tidegate.gate.task import Allowance, Meter, Plan
     from tidegate.gate.way import Way
     from tidegate.model.decision import Decision
     from tidegate.wire.body import Body
@@ -43,9 +43,9 @@ class Ends:
     """The sockets, clocks and ends of an exchange; what happens in between is forward.Exchange."""
 
     __slots__ = (
-        "answer", "between", "body", "buffer", "client", "closed", "deadline", "decision", "ending", "entry", "fd",
-        "gate", "keep", "listener", "meter", "more", "origin", "request", "seen", "sock", "task", "touched",
-        "watched", "way",
+        "allowance", "answer", "between", "body", "buffer", "client", "closed", "deadline", "decision", "ending",
+        "entry", "fd", "gate", "keep", "listener", "meter", "more", "origin", "request", "seen", "sock", "task",
+        "touched", "watched", "way",
     )  # fmt: skip
 
     def __init__(self, gate: Gate, listener: Listener, sock: socket, *, watched: bool) -> None:
@@ -72,7 +72,8 @@ class Ends:
         self.body: Body | None = None  # what of the upload is still to come
         self.answer: Answering | None = None
         self.keep = False
-        self.meter: Meter | None = None
+        self.meter: Meter | Allowance | None = None  # of bytes up
+        self.allowance: Allowance | None = None  # of bytes down
         self.watched = watched
 
     def ready(self, fd: int, mask: int) -> None:

@@ -17,14 +17,13 @@ from __future__ import annotations
 from os import splice
 
 from tidegate.gate.reactor import ENDED, READ_WRITE
-from tidegate.model.reason import Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
 
     from tidegate.gate.pipes import Pipe
-    from tidegate.gate.task import Meter
+    from tidegate.gate.task import Allowance, Meter
     from tidegate.gate.tunnel import Tunnel
 
 SIZE = 1 << 16  # the shared buffer: what one read takes at most before a direction counts as busy
@@ -50,7 +49,7 @@ class Flow:
         self.eof = False
         self.done = False  # the end was passed on
         self.out = False  # epoll tells when the sink takes bytes again
-        self.limit: Meter | None = None
+        self.limit: Meter | Allowance | None = None
 
     @property
     def blocked(self) -> bool:
@@ -78,7 +77,7 @@ class Flow:
                 return
             self.moved += count
             if self.limit is not None and not self.limit.spend(count):
-                self.tunnel.close(Reason.BYTES_LIMIT)
+                self.tunnel.close(self.limit.reason)
                 return
             try:
                 sent = send(_VIEW[:count])
@@ -103,7 +102,7 @@ class Flow:
         """Pass on bytes that were read by someone else; more than the sink takes waits."""
         self.moved += len(data)
         if self.limit is not None and not self.limit.spend(len(data)):
-            self.tunnel.close(Reason.BYTES_LIMIT)
+            self.tunnel.close(self.limit.reason)
             return
         if self.pending:
             self.pending = bytes(self.pending) + bytes(data)
@@ -167,7 +166,7 @@ class Flow:
             pipe.filled = count
             self.moved += count
             if self.limit is not None and not self.limit.spend(count):
-                self.tunnel.close(Reason.BYTES_LIMIT)
+                self.tunnel.close(self.limit.reason)
                 return
             if not self._drain(pipe):
                 return

@@ -279,7 +279,7 @@ class Exchange(Ends):
         assert entry is not None, "a request is recorded"
         entry.address = origin.address
         now = self.touched = origin.used_at = self.gate.reactor.now
-        self.meter = self.task.meter(decision)
+        self.meter, self.allowance = self.task.meters(decision, self.gate.asker)
         proxy = origin.proxy
         self.answer = Answering(self, request, proxied=proxy is not None)
         seconds = self.task.policy.limits.idle_seconds

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tidegate.gate.record import Entry
     from tidegate.gate.resolve import Resolver
     from tidegate.gate.upstream import UpstreamConfig
+    from tidegate.model.decision import Decision
     from tidegate.model.event import Event
     from tidegate.model.seams import Asker, Recorder
 
@@ -206,6 +207,19 @@ class Gate:
             self._resolver = Resolver(self.reactor)
         return self._resolver
 
+    def ask(self, task: GateTask, decision: Decision, answer: Callable[[Decision], None]) -> Callable[[], None] | None:
+        """Put a decision before a person, as Asker.ask does; one who asks no one hears what was answered before."""
+        asker = self.asker
+        if asker is None:
+            return None
+        if task.asks:
+            return asker.ask(task.id, decision, answer)
+        known = asker.known(task.id, decision)
+        if known is None:
+            return None
+        answer(known)
+        return _nothing
+
     def record(self, event: Event, recorder: Recorder | None = None) -> None:
         """Take an event for a task's own recorder, or the gate's; it is flushed at the end of the turn."""
         taker = recorder or self._recorder
@@ -263,6 +277,10 @@ class Gate:
         # By the task's own sockets: what others have open costs nothing here.
         table = self.reactor.table
         return [table[fd] for fd in task.clients if fd in table]
+
+
+def _nothing() -> None:
+    """Withdraw a connection that was answered at once."""
 
 
 __all__ = ["Gate", "GateTask", "Listener"]

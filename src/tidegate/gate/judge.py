@@ -177,11 +177,13 @@ class Judge:
         if decision.verdict is Verdict.ALLOW:
             self._pass()
             return
-        asker = tunnel.gate.asker if task.asks else None
-        if decision.verdict is Verdict.ASK and asker is not None:
+        if decision.verdict is Verdict.ASK:
             self.waiting = True
-            self._withdraw = asker.ask(task.id, decision, self._answered)
-            if self._withdraw is not None or tunnel.judge is not self:
+            withdraw = tunnel.gate.ask(task, decision, self._answered)
+            if not self.waiting:
+                return  # answered before `ask` returned
+            if withdraw is not None:
+                self._withdraw = withdraw
                 return
             self.waiting = False
         if decision.verdict is Verdict.ASK:
@@ -192,6 +194,7 @@ class Judge:
         self._withdraw = None
         self.waiting = False
         if decision.verdict is Verdict.ALLOW:
+            self._tunnel.also_under(decision)
             self._pass()
             self._tunnel.again(self._tunnel.up)  # what came meanwhile was told of once
         else:

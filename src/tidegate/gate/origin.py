@@ -79,7 +79,7 @@ class Origin:
 def send_up(exchange: Exchange, origin: Origin, data: bytes | memoryview) -> bool:
     """Send to the origin; False when nothing more may be sent now."""
     if exchange.meter is not None and not exchange.meter.spend(len(data)):
-        exchange.fail(Reason.BYTES_LIMIT)
+        exchange.fail(exchange.meter.reason)
         return False
     if exchange.entry is not None:
         exchange.entry.up += len(data)

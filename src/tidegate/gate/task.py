@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tidegate.gate.request import Request
     from tidegate.gate.synthetic import Synthetic
     from tidegate.model.rule import Rule
-    from tidegate.model.seams import Recorder
+    from tidegate.model.seams import Asker, Recorder
     from tidegate.policy.policy import Policy
 
 PLANS = 1024  # destinations a task is likely to use at once
@@ -55,6 +55,8 @@ class Meter:
 
     __slots__ = ("_opened", "bytes_left", "per_minute")
 
+    reason = Reason.BYTES_LIMIT
+
     def __init__(self, bytes_up: int | None, per_minute: int | None) -> None:
         self.bytes_left = bytes_up
         self.per_minute = per_minute
@@ -80,11 +82,37 @@ class Meter:
         return self.bytes_left >= 0
 
 
+class Allowance:
+    """What is left of the bytes of a person's answer, both directions added (ASK-7). Whoever asks keeps count.
+
+    `rule` is what else counts the bytes of this direction.
+    """
+
+    __slots__ = ("_asker", "_decision", "_rule", "_task", "reason")
+
+    def __init__(self, asker: Asker, task: str, decision: Decision, rule: Meter | Allowance | None) -> None:
+        self._asker = asker
+        self._task = task
+        self._decision = decision
+        self._rule = rule
+        self.reason = Reason.GRANT_ENDED
+
+    def spend(self, count: int) -> bool:
+        """Count bytes that flow; False when they are more than the answer or the rule allows."""
+        if not self._asker.spend(self._task, self._decision, count):
+            return False
+        if self._rule is None or self._rule.spend(count):
+            return True
+        self.reason = self._rule.reason
+        return False
+
+
 class GateTask:
     """One task at the gate, or one of its commands where several run (`join`).
 
     `connections` are those of its clients that are open now, `clients` their sockets' descriptors. `recorder` takes its
-    events in place of the gate's own; where `asks` is false nobody is asked for it.
+    events in place of the gate's own; where `asks` is false nobody is asked for it, and only what was answered before
+    counts (ASK-4).
     """
 
     __slots__ = (
@@ -226,6 +254,13 @@ class GateTask:
         if meter is None:
             meter = self._meters[rule] = Meter(limits.bytes_up, limits.connections_per_minute)
         return meter
+
+    def meters(self, decision: Decision, asker: Asker | None) -> tuple[Meter | Allowance | None, Allowance | None]:
+        """Return what counts the bytes up and the bytes down of a connection; None where nothing does."""
+        meter = self.meter(decision)
+        if asker is None or decision.grant is None or decision.grant.bytes is None:
+            return meter, None
+        return Allowance(asker, self.id, decision, meter), Allowance(asker, self.id, decision, None)
 
     def limited(self, decision: Decision, now: float, *, tunnel: bool) -> Reason | None:
         """Why the limits of the governing rule refuse this connection, None where they do not.

@@ -19,6 +19,7 @@ from _socket import MSG_MORE, SHUT_WR, SO_ERROR, SO_LINGER, SOL_SOCKET
 from tidegate.gate.flow import Flow
 from tidegate.gate.linger import RESET
 from tidegate.gate.reactor import ENDED, ERR, IN, OUT, remaining
+from tidegate.gate.task import Allowance
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from tidegate.gate.listener import Listener
     from tidegate.gate.reactor import Timer
     from tidegate.gate.record import Entry
+    from tidegate.model.decision import Decision
 
 _INPUT = IN | ENDED
 
@@ -62,8 +64,9 @@ class Tunnel:
         if seconds:
             self.touched = gate.reactor.now
             self.idle = gate.reactor.after(seconds, self._look_idle, self)
-        if entry.decision is not None and entry.decision.rule is not None:
-            self.up.limit = entry.task.meter(entry.decision)
+        decision = entry.decision
+        if decision is not None and (decision.rule is not None or decision.grant is not None):
+            self.up.limit, self.down.limit = entry.task.meters(decision, gate.asker)
 
     def ready(self, fd: int, mask: int) -> None:
         """Something happened on one of the two descriptors."""
@@ -83,6 +86,13 @@ class Tunnel:
                     self._look_for_reset(source)
             else:
                 source.pull(mask & ENDED)
+
+    def also_under(self, decision: Decision) -> None:
+        """A second decision lets this tunnel through, that of the name in its TLS: its bytes count there too."""
+        asker, task = self.gate.asker, self.entry.task
+        if asker is not None and decision.grant is not None and decision.grant.bytes is not None:
+            self.up.limit = Allowance(asker, task.id, decision, self.up.limit)
+            self.down.limit = Allowance(asker, task.id, decision, self.down.limit)
 
     # The client's first bytes (GAT-9).
 

@@ -95,13 +95,10 @@ class Way:
     # A person.
 
     def _ask(self, decision: Decision) -> None:
-        asker = self.gate.asker if self.task.asks else None
-        withdraw = None
-        if asker is not None:
-            self.stage = Stage.ASKING
-            withdraw = asker.ask(self.task.id, decision, lambda answer: self._step(lambda: self._answered(answer)))
-            if self.decision is not decision:
-                return  # answered before `ask` returned, and gone on: there is nothing to withdraw
+        self.stage = Stage.ASKING
+        withdraw = self.gate.ask(self.task, decision, lambda answer: self._step(lambda: self._answered(answer)))
+        if self.decision is not decision:
+            return  # answered before `ask` returned, and gone on: there is nothing to withdraw
         if withdraw is None:
             self._refuse(Reason.NO_APPROVER, self.plan)
         else:
@@ -117,7 +114,7 @@ class Way:
         if decision.verdict is Verdict.ALLOW:
             self._allowed()
         else:
-            self._refuse(decision.reason)
+            self._not_admitted()
 
     # Addresses.
 
@@ -140,7 +137,7 @@ class Way:
             if admitted.allowed:
                 self._dial(())
             else:
-                self._refuse(admitted.reason)
+                self._not_admitted()
         else:
             self.stage = Stage.RESOLVING
             self._cancel = gate.resolver.resolve(
@@ -160,7 +157,14 @@ class Way:
         if admitted.allowed:
             self._dial(answer.addresses)
         else:
-            self._refuse(admitted.reason)
+            self._not_admitted()
+
+    def _not_admitted(self) -> None:
+        # Whoever allowed it hears that it leads where no answer may lead (ADR-4).
+        decision, asker = self.decision, self.gate.asker
+        if decision.grant is not None and asker is not None:
+            asker.failed(self.task.id, decision)
+        self._refuse(decision.reason)
 
     # The network.
 

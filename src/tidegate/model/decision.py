@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidegate.model.address_class import AddressClass
 from tidegate.model.destination import Destination
+from tidegate.model.grant import Grant
 from tidegate.model.reason import Reason
 from tidegate.model.rule import Rule
 from tidegate.model.value import Value
@@ -18,7 +19,7 @@ class Decision(Value):
     `rule` is the rule that governs, or None where none does; `name` and `source` are the governing rule's, or
     `no-rule` and the place the default comes from. `address` and `address_class` are set once addresses were
     looked at; `address` is the text of the address that decided. `fix` is the exact command-line option or
-    policy line that would allow it, or '' where nothing would.
+    policy line that would allow it, or '' where nothing would. `grant` is set where a person's answer allows it.
     """
 
     verdict: Verdict
@@ -31,6 +32,7 @@ class Decision(Value):
     address: str = ""
     address_class: AddressClass | None = None
     fix: str = ""
+    grant: Grant | None = None
 
     @property
     def rule_text(self) -> str:

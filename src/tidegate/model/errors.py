@@ -3,7 +3,8 @@
     TidegateError          a person reads `what` (one sentence) and `fix` (what to write or run instead)
     ├── UsageError         exit 2: the command line or the text of a policy
     ├── StartError         exit 78: the task cannot start as asked
-    └── GateLostError      exit 70: the gate went away while the task ran
+    ├── GateLostError      exit 70: the gate went away while the task ran
+    └── NotSavedError      what was to be kept is not on the disk; nothing may be built on it
 
 Foreign exceptions are mapped to these where they enter; what gets through is a bug and says so.
 """
@@ -54,3 +55,7 @@ class GateLostError(TidegateError):
     """The gate ended while the task still ran."""
 
     exit_status = EXIT_GATE_LOST
+
+
+class NotSavedError(TidegateError):
+    """A record could not be saved, or not be read back."""

@@ -40,6 +40,51 @@ class Reason(Enum):
         "http_request_denied",
     )
     WAITING = ("waiting", "a person is asked", 0, "")
+
+    # Answers of a person (SPEC section 5).
+    ALLOWED_BY_PERSON = ("allowed-by-person", "a person allowed it", 0, "")
+    DENIED_BY_PERSON = (
+        "denied-by-person",
+        "a person refused it; go on without it",
+        403,
+        "http_request_denied",
+    )
+    NOBODY_THERE = (
+        "nobody-there",
+        "would wait for approval; nobody is there to answer",
+        403,
+        "http_request_denied",
+    )
+    NOT_ANSWERED = (
+        "not-answered",
+        "nobody answered in time; try again later, or go on without it",
+        403,
+        "http_request_denied",
+    )
+    TOO_MANY_QUESTIONS = (
+        "too-many-questions",
+        "the task has as many open questions as it may; try again when some are answered",
+        403,
+        "http_request_denied",
+    )
+    NOT_SAVED = (
+        "not-saved",
+        "a person's answer cannot be saved, and so does not count",
+        403,
+        "http_request_denied",
+    )
+    GRANT_ENDED = (
+        "grant-ended",
+        "what a person allowed is used up or over",
+        403,
+        "http_request_denied",
+    )
+    PHASE_CHANGED = (
+        "phase-changed",
+        "the task moved to another phase while a person was asked; try again",
+        403,
+        "http_request_denied",
+    )
     METHOD_NOT_ALLOWED = (
         "method-not-allowed",
         "the rule allows other methods or paths only",

@@ -33,9 +33,21 @@ class Asker(Protocol):
         """Open or join the question for this task, host and port.
 
         Returns a callable that withdraws this connection, or None where nobody is asked: then `answer` is
-        never called and the caller refuses at once. `answer` is called once, on the gate's thread, with the
-        decision turned into allow or deny.
+        never called and the caller refuses at once. `answer` is called once, on the gate's thread, perhaps before
+        this returns, with the decision turned into allow or deny.
         """
+
+    def known(self, task: str, decision: Decision) -> Decision | None:
+        """Return the decision that an answer from before makes of this one; None where there is none.
+
+        For those whose command line asks no one: what a person said for the whole task counts for them too.
+        """
+
+    def failed(self, task: str, decision: Decision) -> None:
+        """Hear that what a person allowed is refused all the same, by address (ADR-4)."""
+
+    def spend(self, task: str, decision: Decision, count: int) -> bool:
+        """Count bytes that moved under the decision's grant; False when it is good for no more, or is over."""
 
 
 class Inspector(Protocol):

@@ -8,7 +8,7 @@ line; each is text that was read elsewhere. `join` is the whole meaning of their
 * `profile` and `default` are the last layer's that names one; naming a profile brings its default along. A replacing
   policy that names hosts or phases and no profile gets exactly its own: no preset, and what no rule names is denied.
 * Phases that such a policy leaves out, or leaves empty, are closed; only the command line adds rules to them, not a
-  harness either.
+  harness or a remembered answer either.
 * A locked layer takes only denies from the layers above it, and harness hosts. Protected ports of all layers add up.
 * Every other setting is the last layer's that names it.
 
@@ -108,6 +108,9 @@ def join(*layers: PolicyLayer) -> Policy:
             rows.extend(_preset_rows(PresetUse(name), Layer.BUILTIN, closed, mirrors))
     for at, layer in enumerate(ordered):
         replaced = at < first
+        if layer.layer is Layer.REMEMBERED:
+            rows.extend(row for row in layer.rows if row[PHASE] not in {phase.value for phase in closed})
+            continue
         if layer.layer is Layer.HARNESS:
             kept = [row for row in layer.rows if row[PHASE] not in {phase.value for phase in closed}]
             if len(kept) < len(layer.rows):
@@ -170,6 +173,24 @@ def command_line(
     if profile is not None and profile not in PROFILES:
         raise RuleError("there is no such profile", f"one of {', '.join(PROFILES)}")
     return PolicyLayer(Layer.COMMAND_LINE, "command line", tuple(rows), tuple(presets), profile=profile)
+
+
+def remembered_layer(rules: Iterable[tuple[str, int, Phase, str]]) -> PolicyLayer:
+    """Return the layer of remembered answers: for each (canonical host, port, phase, source), exactly that is allowed.
+
+    Such a rule lets nobody in where `ask` names the same host and port, and never admits private or own addresses.
+
+    Raises:
+        RuleError: for a host that no rule can name.
+    """
+    rows = tuple(
+        rule_row(
+            f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+            Verdict.ALLOW, phase, "remembered", source, Origin.REMEMBERED, Layer.REMEMBERED,
+        )
+        for host, port, phase, source in rules
+    )  # fmt: skip
+    return PolicyLayer(Layer.REMEMBERED, "remembered", rows)
 
 
 def _under_the_lock(layers: list[PolicyLayer]) -> tuple[list[PolicyLayer], tuple[str, ...]]:

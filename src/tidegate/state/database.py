@@ -1,0 +1,183 @@
+"""The SQLite file: made, opened, brought up to date, and written in transactions (sqlite.org: wal.html, pragma.html).
+
+Rules of the file:
+
+* The file is 0600 in a folder that is the user's alone, or it is not opened.
+* WAL with synchronous=FULL: what was committed is on the disk, and readers do not wait for a writer.
+* One transaction at a time in this process (a lock), BEGIN IMMEDIATE among processes, and a bounded wait for both.
+* Whatever SQLite says went wrong is a NotSavedError once the file is open, and a StartError before that. A newer
+  schema is refused: an older program cannot know what it would break.
+* The file is never opened beside SQLite: closing any descriptor of it would drop SQLite's locks (fcntl(2)).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import stat
+from contextlib import contextmanager
+from threading import Lock
+from time import monotonic, sleep
+from urllib.parse import quote
+
+from tidegate.model.errors import NotSavedError, StartError
+from tidegate.state.migrations import STEPS, VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FILE = "tidegate.db"
+PATIENCE = 5.0  # seconds for which another process may be writing
+MARK = 0x54474154  # application_id: "TGAT"
+_PAUSE = 0.01
+
+
+class Database:
+    """An open file. Use `transaction`; `close` it once."""
+
+    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+        self.path = path
+        self._connection = connection
+        self._lock = Lock()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Run a block as one transaction: all of it is on the disk after it, or nothing.
+
+        Raises:
+            NotSavedError: where SQLite fails; nothing has changed then.
+        """
+        if not self._lock.acquire(timeout=2 * PATIENCE):
+            raise NotSavedError(f"{self.path!r} is busy", fix="try again")
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+        except (sqlite3.Error, UnicodeError, OverflowError) as error:
+            raise NotSavedError(f"{self.path!r} cannot be written or read: {error}", fix=_fix(error)) from error
+        finally:
+            try:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            except sqlite3.Error:
+                pass  # SQLite has rolled back by itself (a full disk), or does when the file is opened again
+            finally:
+                self._lock.release()
+
+    def close(self) -> None:
+        """Give the file back."""
+        with self._lock:
+            self._connection.close()
+
+
+def open_database(folder: str) -> Database:
+    """Open the file in `folder`, made where there is none, with the schema of this program.
+
+    Raises:
+        StartError: where that cannot be: the folder or the file is open to others, no database, of a newer tidegate, or
+            the disk does not do its part.
+    """
+    path = os.path.join(folder, FILE)
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        _private(folder, os.lstat(folder), directory=True)
+        with _alone(folder):
+            _make(path)
+            _private(path, os.lstat(path), directory=False)
+            return Database(_connect(path), path)
+    except sqlite3.DatabaseError as error:
+        raise StartError(f"{path!r} cannot be opened as a database: {error}", fix=_fix(error), code="store") from error
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise StartError(f"{path!r} cannot be opened: {why}", fix=_fix(error), code="store") from error
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"file:{quote(os.fsencode(path))}?mode=rw", timeout=PATIENCE, isolation_level=None, check_same_thread=False,
+        uri=True,
+    )  # fmt: skip
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA synchronous = FULL")
+        version = _version(connection, path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        if version < VERSION:
+            _migrate(connection, version)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _version(connection: sqlite3.Connection, path: str) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    mark: int = connection.execute("PRAGMA application_id").fetchone()[0]
+    if mark != MARK and (version or connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]):
+        raise StartError(f"{path!r} is no database of tidegate", fix="move it away", code="store")
+    if version > VERSION:
+        raise StartError(
+            f"{path!r} was written by a newer tidegate (schema {version}, {VERSION} is known here)",
+            fix="use that one, or set XDG_STATE_HOME to another folder",
+            code="store-newer",
+        )
+    return version
+
+
+def _migrate(connection: sqlite3.Connection, version: int) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    for statements in STEPS[version:]:
+        for statement in statements:
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute(f"PRAGMA application_id = {MARK}")
+    connection.execute("COMMIT")
+
+
+@contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    # Making the file, switching it to WAL and migrating it are for one process at a time.
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        late = monotonic() + 2 * PATIENCE
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if monotonic() > late:
+                    raise
+                sleep(_PAUSE)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _make(path: str) -> None:
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    os.close(fd)
+
+
+def _private(path: str, found: os.stat_result, *, directory: bool) -> None:
+    right = stat.S_ISDIR(found.st_mode) if directory else stat.S_ISREG(found.st_mode)
+    if not right or found.st_uid != os.geteuid():
+        what = "folder" if directory else "file"
+        raise StartError(f"{path!r} is no {what} of this user", fix="move it away, or set XDG_STATE_HOME", code="store")
+    if found.st_mode & 0o077:
+        mode = "700" if directory else "600"
+        raise StartError(f"{path!r} is open to others", fix=f"chmod {mode} {path}", code="store")
+
+
+def _fix(error: Exception) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+        return "move it away and restore a copy; what it held is asked anew"
+    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return "another process is writing to it; try again"
+    return "make room on the disk, and see that the folder can be written"

@@ -1,0 +1,333 @@
+"""The store on SQLite: the file of state/database.py behind the interface of state/store.py.
+
+Each method is one transaction. What the columns mean is in migrations/; rows become records here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+
+from tidegate.model.question import NO_TERMS, Answer, AnswerRecord, FolderKey, GrantRecord, Terms
+from tidegate.model.verdict import Phase
+from tidegate.state.database import FILE, open_database
+from tidegate.state.settings import Settings, changed, plain
+from tidegate.state.store import RuleRecord, TaskRecord, Token, Trust
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from tidegate.state.database import Database
+
+KEPT_TASKS = 5000  # ended ones
+BLOCK = 100  # numbers of questions that one write reserves; those not used when the process ends are skipped
+_HERE = "folder = ? AND dev = ? AND ino = ?"
+_TASK = (
+    'id, folder, dev, ino, created_at, policy, name, command, phase, wait_seconds, hold, network, "by", owner_pid, '
+    "ended_at, outcome"
+)
+_ANSWER = 'question, task, folder, dev, ino, host, port, phase, answer, until, connections, bytes, "by", at'
+_RULE = 'id, folder, dev, ino, host, port, phase, at, "by", question'
+_TRUST = 'folder, dev, ino, sha256, text, at, "by"'
+_TOKEN = "id, name, role, hash, created, last_used, expires, revoked"  # noqa: S105 - names of columns
+_CHANGES = {"name", "phase", "wait_seconds", "network", "owner_pid"}
+
+
+def open_store(folder: str) -> SqliteStore:
+    """Open the store in a state folder; made where there is none.
+
+    Raises:
+        StartError: see open_database.
+    """
+    return SqliteStore(open_database(folder))
+
+
+def read_store(folder: str) -> SqliteStore | None:
+    """Open the store in a state folder if there is one: for a `run` alone, which has nothing to keep in it.
+
+    Raises:
+        StartError: see open_database.
+    """
+    return open_store(folder) if os.path.lexists(os.path.join(folder, FILE)) else None
+
+
+class SqliteStore:
+    """Implements store.Store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._numbers = iter(range(0))
+
+    def close(self) -> None:
+        """See Store."""
+        self._database.close()
+
+    # Tasks.
+
+    def create_task(self, record: TaskRecord) -> None:
+        """See Store."""
+        row = (
+            record.id, *_folder(record.folder), record.created_at, record.policy, record.name,
+            json.dumps(record.command), record.phase.value, record.wait_seconds, record.hold, record.network,
+            record.by, record.owner_pid, record.ended_at, record.outcome,
+        )  # fmt: skip
+        with self._database.transaction() as db:
+            try:
+                db.execute(f"INSERT INTO tasks ({_TASK}) VALUES ({_marks(_TASK)})", row)
+            except sqlite3.IntegrityError:
+                raise ValueError(f"there is a task {record.id} already") from None
+            old = db.execute(
+                "SELECT id FROM tasks WHERE ended_at IS NOT NULL ORDER BY created_at DESC, id DESC LIMIT -1 OFFSET ?",
+                (KEPT_TASKS,),
+            ).fetchall()
+            db.executemany("DELETE FROM answers WHERE task = ?", old)
+            db.executemany("DELETE FROM tasks WHERE id = ?", old)
+
+    def task(self, id: str) -> TaskRecord | None:  # noqa: A002 - as the interface has it
+        """See Store."""
+        with self._database.transaction() as db:
+            row = db.execute(f"SELECT {_TASK} FROM tasks WHERE id = ?", (id,)).fetchone()
+        return None if row is None else _task(row)
+
+    def tasks(self, *, living: bool | None = None, limit: int = 100, before: str = "") -> tuple[TaskRecord, ...]:
+        """See Store."""
+        where = {None: "", True: " AND ended_at IS NULL", False: " AND ended_at IS NOT NULL"}[living]
+        if before:
+            where += " AND (created_at, id) < (SELECT created_at, id FROM tasks WHERE id = :before)"
+        with self._database.transaction() as db:
+            rows = db.execute(
+                f"SELECT {_TASK} FROM tasks WHERE 1 {where} ORDER BY created_at DESC, id DESC LIMIT :limit",
+                {"before": before, "limit": max(0, limit)},
+            ).fetchall()
+        return tuple(_task(row) for row in rows)
+
+    def change_task(self, id: str, **changes: Any) -> TaskRecord | None:  # noqa: A002 - likewise
+        """See Store."""
+        if not changes or not _CHANGES.issuperset(changes):
+            raise TypeError(f"a task's {', '.join(sorted(set(changes) - _CHANGES)) or 'nothing'} cannot be changed")
+        values = [value.value if isinstance(value, Phase) else value for value in changes.values()]
+        sets = ", ".join(f"{column} = ?" for column in changes)
+        with self._database.transaction() as db:
+            row = db.execute(
+                f"UPDATE tasks SET {sets} WHERE id = ? AND ended_at IS NULL RETURNING {_TASK}", (*values, id)
+            ).fetchone()
+        return None if row is None else _task(row)
+
+    def end_task(self, id: str, at: float, outcome: str) -> bool:  # noqa: A002 - likewise
+        """See Store."""
+        with self._database.transaction() as db:
+            done = db.execute(
+                "UPDATE tasks SET ended_at = ?, outcome = ? WHERE id = ? AND ended_at IS NULL", (at, outcome, id)
+            )
+            db.execute("DELETE FROM grants WHERE task = ?", (id,))
+        return done.rowcount > 0
+
+    # Answers and what they mean.
+
+    def next_question_id(self) -> int:
+        """See Store."""
+        number = next(self._numbers, None)
+        if number is None:
+            with self._database.transaction() as db:
+                (end,) = db.execute(
+                    "INSERT INTO numbers VALUES ('question', :block + 1) "
+                    "ON CONFLICT (name) DO UPDATE SET next = next + :block RETURNING next",
+                    {"block": BLOCK},
+                ).fetchone()
+            self._numbers = iter(range(end - BLOCK, end))
+            number = next(self._numbers)
+        return number
+
+    def save_answer(self, record: AnswerRecord) -> RuleRecord | None:
+        """See Store."""
+        terms = (record.terms.until, record.terms.connections, record.terms.bytes)
+        place = (record.phase.value, record.host, record.port)
+        rule = None
+        with self._database.transaction() as db:
+            db.execute(
+                f"INSERT INTO answers ({_ANSWER}) VALUES ({_marks(_ANSWER)})",
+                (
+                    record.question, record.task, *_folder(record.folder), record.host, record.port,
+                    record.phase.value, record.answer.value, *terms, record.by, record.at,
+                ),
+            )  # fmt: skip
+            once = record.answer is Answer.DENY or (record.answer is Answer.ALLOW and record.terms == NO_TERMS)
+            if not once:
+                db.execute(
+                    "INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (record.task, *place, record.question, record.answer.value, *terms, record.by),
+                )
+            if record.answer is Answer.REMEMBER:
+                db.execute(
+                    'INSERT INTO rules (folder, dev, ino, phase, host, port, at, "by", question) '
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                    (*_folder(record.folder), *place, record.at, record.by, record.question),
+                )
+                rule = db.execute(
+                    f"SELECT {_RULE} FROM rules WHERE {_HERE} AND phase = ? AND host = ? AND port = ?",
+                    (*_folder(record.folder), *place),
+                ).fetchone()
+        return None if rule is None else _rule(rule)
+
+    def answers(self, task: str) -> tuple[AnswerRecord, ...]:
+        """See Store."""
+        with self._database.transaction() as db:
+            rows = db.execute(f"SELECT {_ANSWER} FROM answers WHERE task = ? ORDER BY question", (task,)).fetchall()
+        return tuple(_answer(row) for row in rows)
+
+    def grants(self, task: str) -> tuple[GrantRecord, ...]:
+        """See Store."""
+        with self._database.transaction() as db:
+            rows = db.execute(
+                'SELECT question, task, host, port, phase, kind, until, connections, bytes, "by" FROM grants '
+                "WHERE task = ? ORDER BY question",
+                (task,),
+            ).fetchall()
+        return tuple(
+            GrantRecord(question, name, host, port, Phase(phase), Answer(kind), Terms(*terms), by)
+            for question, name, host, port, phase, kind, *terms, by in rows
+        )
+
+    def rules(self, folder: FolderKey | None = None) -> tuple[RuleRecord, ...]:
+        """See Store."""
+        where, values = ("", ()) if folder is None else (f" WHERE {_HERE}", _folder(folder))
+        with self._database.transaction() as db:
+            rows = db.execute(f"SELECT {_RULE} FROM rules{where} ORDER BY folder, host, port, id", values).fetchall()
+        return tuple(_rule(row) for row in rows)
+
+    def forget(self, id: int) -> RuleRecord | None:  # noqa: A002 - likewise
+        """See Store."""
+        with self._database.transaction() as db:
+            row = db.execute(f"DELETE FROM rules WHERE id = ? RETURNING {_RULE}", (id,)).fetchone()
+            if row is None:
+                return None
+            rule = _rule(row)
+            db.execute(
+                "DELETE FROM grants WHERE kind = ? AND phase = ? AND host = ? AND port = ? "
+                f"AND task IN (SELECT id FROM tasks WHERE {_HERE})",
+                (Answer.REMEMBER.value, rule.phase.value, rule.host, rule.port, *_folder(rule.folder)),
+            )
+        return rule
+
+    # Trust.
+
+    def trust(self, record: Trust) -> None:
+        """See Store."""
+        with self._database.transaction() as db:
+            db.execute(
+                f"INSERT OR REPLACE INTO trust ({_TRUST}) VALUES ({_marks(_TRUST)})",
+                (*_folder(record.folder), record.sha256, record.text, record.at, record.by),
+            )
+
+    def untrust(self, folder: FolderKey) -> bool:
+        """See Store."""
+        with self._database.transaction() as db:
+            return db.execute(f"DELETE FROM trust WHERE {_HERE}", _folder(folder)).rowcount > 0
+
+    def trusted(self, folder: FolderKey) -> Trust | None:
+        """See Store."""
+        with self._database.transaction() as db:
+            row = db.execute(f"SELECT {_TRUST} FROM trust WHERE {_HERE}", _folder(folder)).fetchone()
+        return None if row is None else _trust(row)
+
+    def trusts(self) -> tuple[Trust, ...]:
+        """See Store."""
+        with self._database.transaction() as db:
+            rows = db.execute(f"SELECT {_TRUST} FROM trust ORDER BY folder").fetchall()
+        return tuple(_trust(row) for row in rows)
+
+    # Tokens.
+
+    def add_token(self, token: Token) -> Token:
+        """See Store."""
+        columns = _TOKEN.removeprefix("id, ")
+        values = token._astuple()[1:]  # noqa: SLF001 - the columns are the fields
+        with self._database.transaction() as db:
+            try:
+                row = db.execute(
+                    f"INSERT INTO tokens ({columns}) VALUES ({_marks(columns)}) RETURNING {_TOKEN}", values
+                ).fetchone()
+            except sqlite3.IntegrityError:
+                raise ValueError(f"there is a token {token.name!r} already, or it has no such role") from None
+        return Token(*row)
+
+    def tokens(self) -> tuple[Token, ...]:
+        """See Store."""
+        with self._database.transaction() as db:
+            rows = db.execute(f"SELECT {_TOKEN} FROM tokens ORDER BY id").fetchall()
+        return tuple(Token(*row) for row in rows)
+
+    def token_by_hash(self, hash: bytes) -> Token | None:  # noqa: A002 - likewise
+        """See Store."""
+        with self._database.transaction() as db:
+            row = db.execute(f"SELECT {_TOKEN} FROM tokens WHERE hash = ?", (hash,)).fetchone()
+        return None if row is None else Token(*row)
+
+    def touch_token(self, id: int, at: float) -> None:  # noqa: A002 - likewise
+        """See Store."""
+        with self._database.transaction() as db:
+            db.execute("UPDATE tokens SET last_used = ? WHERE id = ?", (at, id))
+
+    def revoke_token(self, id: int, at: float) -> bool:  # noqa: A002 - likewise
+        """See Store."""
+        with self._database.transaction() as db:
+            done = db.execute("UPDATE tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", (at, id))
+        return done.rowcount > 0
+
+    # Settings.
+
+    def settings(self) -> Settings:
+        """See Store."""
+        with self._database.transaction() as db:
+            return _settings(db)
+
+    def patch_settings(self, changes: Mapping[str, object]) -> Settings:
+        """See Store."""
+        with self._database.transaction() as db:
+            settings = changed(_settings(db), changes)
+            rows = [(name, json.dumps(value)) for name, value in plain(settings).items() if name in changes]
+            db.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
+        return settings
+
+
+def _marks(columns: str) -> str:
+    return ", ".join("?" for _ in columns.split(","))
+
+
+def _folder(key: FolderKey) -> tuple[bytes, str, str]:
+    return os.fsencode(key.path), str(key.dev), str(key.ino)
+
+
+def _key(path: bytes, dev: str, ino: str) -> FolderKey:
+    return FolderKey(os.fsdecode(path), int(dev), int(ino))
+
+
+def _task(row: tuple[Any, ...]) -> TaskRecord:
+    id, path, dev, ino, created_at, policy, name, command, phase, *rest = row  # noqa: A001 - the column's name
+    return TaskRecord(
+        id, _key(path, dev, ino), created_at, policy, name, tuple(json.loads(command)), Phase(phase), *rest
+    )
+
+
+def _answer(row: tuple[Any, ...]) -> AnswerRecord:
+    question, task, path, dev, ino, host, port, phase, answer, until, connections, total, by, at = row
+    terms = Terms(until, connections, total)
+    return AnswerRecord(question, task, _key(path, dev, ino), host, port, Phase(phase), Answer(answer), terms, by, at)
+
+
+def _rule(row: tuple[Any, ...]) -> RuleRecord:
+    id, path, dev, ino, host, port, phase, at, by, question = row  # noqa: A001 - likewise
+    return RuleRecord(id, _key(path, dev, ino), host, port, Phase(phase), at, by, question)
+
+
+def _trust(row: tuple[Any, ...]) -> Trust:
+    path, dev, ino, *rest = row
+    return Trust(_key(path, dev, ino), *rest)
+
+
+def _settings(db: sqlite3.Connection) -> Settings:
+    rows = db.execute("SELECT name, value FROM settings").fetchall()
+    return changed(Settings(), {name: json.loads(value) for name, value in rows})
