@@ -3,7 +3,9 @@
 Rules of the file:
 
 * The client has connected already, so a refusal cannot be an answer to its connect(). What its first bytes speak is
-  looked at, not consumed, for at most `PATIENCE`: TLS gets an alert, HTTP a 403, SSH a disconnect message.
+  looked at, not consumed, for at most `PATIENCE`: TLS gets an alert, HTTP a 403, SSH a disconnect message, PostgreSQL
+  and Redis an error. A PostgreSQL client that would like TLS is told that there is none: it then starts without, which
+  it is refused before it has sent more than its user's name, and only then shows why.
 * Where the server speaks first there is nothing to wait for: SSH is told so at once on its port, others are reset.
 * Whatever cannot be told is reset: the nearest thing to "connection refused" that is left. So is TLS to a destination
   that was allowed and did not answer: no alert says that.
@@ -29,10 +31,12 @@ if TYPE_CHECKING:
     from tidegate.model.reason import Reason
 
 PATIENCE = 0.25  # seconds; a client that speaks first has spoken long before, on a namespace's own loopback
+ANSWER_PATIENCE = 5.0  # seconds for a PostgreSQL client to go on after that answer
 PEEK = 8192  # bytes: a request line as long as GAT-6 allows
 SSH_PORT = 22
 SERVER_FIRST = frozenset({21, 25, 110, 119, 143, 587, 3306, 5900})  # FTP, SMTP, POP3, NNTP, IMAP, MySQL, VNC
 _TLS_HANDSHAKE = 22
+_WISHES = 2
 _RESET = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # struct linger {1, 0}: close(2) sends RST
 
 
@@ -54,7 +58,18 @@ def reset(sock: socket) -> None:
 class Parting:
     """One refused client, until it is told. Owns its socket."""
 
-    __slots__ = ("_deadline", "_decision", "_reason", "_sock", "_tried", "_watched", "fd", "gate", "listener")
+    __slots__ = (
+        "_answered",
+        "_deadline",
+        "_decision",
+        "_reason",
+        "_sock",
+        "_tried",
+        "_watched",
+        "fd",
+        "gate",
+        "listener",
+    )
 
     def __init__(
         self,
@@ -76,13 +91,14 @@ class Parting:
         self._tried = tried
         self._watched = watched
         self._deadline: Timer | None = None
+        self._answered = 0
         port = decision.destination.port
         if port == SSH_PORT:
             self._say(self._message(Speaks.SSH, b""))
         elif port in SERVER_FIRST:
             self.close()
         elif not self._look():
-            self._deadline = gate.reactor.after(PATIENCE, self.close, self)
+            self._deadline = gate.reactor.after(ANSWER_PATIENCE if self._answered else PATIENCE, self.close, self)
             if watched:
                 gate.reactor.table[self.fd] = self
             else:
@@ -110,7 +126,26 @@ class Parting:
         told = speaks(data)
         if told is None and len(data) < PEEK:
             return False
+        if told is Speaks.OTHER and data[0] == 0 and self._without_encryption(sock, data):
+            return self._look()
         self._say(self._message(told, data))
+        return True
+
+    def _without_encryption(self, sock: socket, data: bytes) -> bool:
+        # Whether a wish for encryption was answered; a client has two, TLS and GSSAPI.
+        from tidegate.wire.databases import ENCRYPTION_REQUEST, NO_ENCRYPTION, asks_for_encryption
+
+        if self._answered == _WISHES or not asks_for_encryption(data):
+            return False
+        self._answered += 1
+        try:
+            sock.recv(ENCRYPTION_REQUEST)
+            sock.send(NO_ENCRYPTION)
+        except OSError:
+            return False
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = self.gate.reactor.after(ANSWER_PATIENCE, self.close, self)
         return True
 
     def _message(self, told: Speaks | None, data: bytes) -> bytes:
@@ -122,6 +157,10 @@ class Parting:
             from tidegate.wire.ssh import ssh_disconnect
 
             return ssh_disconnect(refusal_line(self._decision, self._reason, self._tried), banner=True)
+        if told is Speaks.OTHER:
+            from tidegate.wire.databases import database_refusal
+
+            return database_refusal(data, refusal_line(self._decision, self._reason, self._tried))
         return b""
 
     def _say(self, message: bytes) -> None:

@@ -95,14 +95,48 @@ def test_where_the_server_speaks_first_there_is_a_reset_at_once(
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"\x00\x00\x00\x08\x04\xd2\x16\x2f", b"*1\r\n$4\r\nPING\r\n", b"PING\r\n", b"PI", b"\x05\x01\x00",
+    [b"", b"\x00\x00\x00\x08\x04\xd2\x16\x2e", b"*x\r\n$4\r\nPING\r\n", b"PING\r\n", b"PI", b"\x05\x01\x00",
      b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
 )  # fmt: skip
 def test_everything_else_is_reset(capture: Capturing, data: bytes) -> None:
-    """PostgreSQL, Redis, SOCKS, clear HTTP/2, half a word and silence: the nearest thing to "connection refused"."""
+    """PostgreSQL's cancelling, inline Redis, SOCKS, clear HTTP/2, half a word and silence: reset."""
     gate, captive = capture()
     assert told(captive, 5432, data) == b"RST"
     assert gate.event().reason is Reason.LITERAL_NOT_NAMED
+    gate.idle()
+
+
+SSL, GSS = b"\x00\x00\x00\x08\x04\xd2\x16\x2f", b"\x00\x00\x00\x08\x04\xd2\x16\x30"
+STARTUP = b"\x00\x00\x00\x10\x00\x03\x00\x00user\0u\0\0"
+
+
+@pytest.mark.parametrize(
+    ("data", "start"),
+    [(STARTUP, b"E"), (SSL + STARTUP, b"NE"), (GSS + SSL + STARTUP, b"NNE"), (b"*1\r\n$4\r\nPING\r\n", b"-ERR ")],
+)
+def test_a_database_client_is_told_why(capture: Capturing, data: bytes, start: bytes) -> None:
+    """GAT-9: PostgreSQL with and without a wish for encryption, and Redis, each in its own words."""
+    gate, captive = capture()
+    answer = told(captive, 5432, data)
+    assert answer.startswith(start)
+    assert b"1.2.3.4:5432: an address needs a rule" in answer
+    assert gate.event().reason is Reason.LITERAL_NOT_NAMED
+    gate.idle()
+
+
+def test_a_postgres_client_is_waited_for_after_its_wish(capture: Capturing, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The start-up packet comes after the answer, so the deadline begins anew; a third wish is one too many."""
+    monkeypatch.setattr(parting, "PATIENCE", 3600.0)
+    monkeypatch.setattr(parting, "ANSWER_PATIENCE", 0.05)
+    gate, captive = capture()
+    assert told(captive, 5432, SSL) == b"NRST"
+    assert told(captive, 5432, SSL * 3) == b"NNRST"
+    with captive.connect(ADDRESS, 5432) as sock:
+        for _ in range(2):
+            sock.sendall(SSL)
+            assert sock.recv(1) == b"N"
+        sock.sendall(STARTUP)
+        assert sock.recv(1) == b"E"
     gate.idle()
 
 
