@@ -2,6 +2,7 @@
 
     table.py     what a row is, and the two decorators that add one
     tools.py     what rows are written with: raw system calls, namespaces inside, connections
+    needs.py     what a kernel may lack of what a row is about, asked outside
     rows/        the rows, one file a theme
     inside.py    runs them; it is the command that is held
     bundle.py    all of the above as one file that a task can run wherever tidegate lies

@@ -23,9 +23,13 @@ from tidegate.doctor.escapes.lab import Lab
 from tidegate.doctor.escapes.machine import Machine
 from tidegate.doctor.escapes.table import TABLE
 from tidegate.holds import capabilities
+from tidegate.holds.sockets import listed_sockets
 
 PATIENCE = 300  # seconds; a row that hangs is ended after twenty
 GATE_PORT = 3128
+_SURVIVORS = 0.5  # seconds; one would write every 20 ms
+_LONGEST_PATH = 100  # bytes; an address takes 107
+_MOST_LISTED = 500
 FRONT = """\
 import json, sys
 wishes = json.loads(sys.argv[1])
@@ -39,6 +43,7 @@ def main(wishes: dict[str, Any]) -> None:
     """Run the trial that the wishes describe and print what came of it."""
     capabilities.die_with_parent()
     base = wishes["base"]
+    listed = [path for path in listed_sockets() if len(path) < _LONGEST_PATH][:_MOST_LISTED]
     try:
         world.enter(base)
     except OSError as error:
@@ -47,8 +52,8 @@ def main(wishes: dict[str, Any]) -> None:
     machine = Machine(base)
     lab = Lab()
     try:
-        answer = _trial(wishes, machine, lab)
-        answer["heard"] = [*machine.who_came(), *lab.heard]
+        answer = _trial(wishes, machine, lab, listed)
+        answer["heard"] = [*machine.who_came(), *lab.heard, *_survivors(machine.survivor)]
         answer["asked"] = lab.asked
     finally:
         machine.close()
@@ -56,8 +61,9 @@ def main(wishes: dict[str, Any]) -> None:
     json.dump(answer, sys.stdout)
 
 
-def _trial(wishes: dict[str, Any], machine: Machine, lab: Lab) -> dict[str, Any]:
+def _trial(wishes: dict[str, Any], machine: Machine, lab: Lab, listed: list[str]) -> dict[str, Any]:
     held = machine.listen() | machine.late_paths() | machine.paths()
+    held |= {"listed": listed, "outer_pid": os.getpid(), "other_pid": machine.other_task(GATE_PORT)}
     held |= {"hold": wishes["hold"], "port": GATE_PORT, "rows": wishes.get("rows")}
     table = os.path.join(machine.workspace, "escapes.pyz")
     write_bundle(table)
@@ -133,6 +139,14 @@ def _attend(front: subprocess.Popen[bytes], channel: socket.socket, machine: Mac
         front.wait()
         channel.close()
     return answer
+
+
+def _survivors(path: str) -> list[tuple[str, str]]:
+    """Whether somebody still writes there, when the task has ended: that process outlived it."""
+    before = _read(path) if os.path.exists(path) else ""
+    time.sleep(_SURVIVORS if before else 0)
+    after = _read(path) if before else ""
+    return [("the machine after the end of the task", after)] if after != before else []
 
 
 def _read(path: str) -> str:

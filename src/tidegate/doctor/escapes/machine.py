@@ -7,12 +7,20 @@ with names of their own in the folders that every program uses. `close` removes 
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from typing import Any
 
-from tidegate.holds import canaries, linux
+from tidegate.holds import canaries, control, linux, network
 
 MARK = "tidegate-canary-"
+NOBODY = 54321
+"""Who a set-user-id helper belongs to where we are root."""
+# Where services of a user listen, below the runtime folder: a canary stands at each.
+SERVICES = (
+    *("docker.sock", "podman/podman.sock", "containerd/containerd.sock", "bus", "systemd/private", "wayland-0"),
+    *("gnupg/S.gpg-agent", "gnupg/S.gpg-agent.ssh", "keyring/ssh", "ssh-agent.socket", "pulse/native", "pipewire-0"),
+)
 _MOST = 4096  # bytes of what a listener is told
 
 
@@ -28,9 +36,12 @@ class Machine:
         self.readonly = os.path.join(self.workspace, "src")
         self.readonly_file = os.path.join(self.workspace, "pyproject.toml")
         self.runtime = os.path.join(base, "runtime")
+        self.survivor = os.path.join(self.workspace, "survivor")
+        self.helper = os.path.join(self.home, "helper")
         self.heard: list[str] = []
         self.sockets: list[socket.socket] = []
         self.open_to_all: list[socket.socket] = []
+        self.others: list[tuple[int, int]] = []
         self.files: list[str] = []
         for folder in (self.hidden, self.readonly, self.runtime, self.hidden_link + "-real/tidegate"):
             os.makedirs(folder)
@@ -42,11 +53,17 @@ class Machine:
         ):
             with open(name, "w", encoding="ascii") as file:
                 file.write(text)
+        shutil.copyfile(shutil.which("cat") or "/bin/cat", self.helper)
+        if os.geteuid() == 0:
+            os.chown(self.helper, NOBODY, NOBODY)
+        os.chmod(self.helper, 0o6755)  # noqa: S103 (it is about these bits)
 
     def listen(self) -> dict[str, Any]:
         """Open the listeners and return where they are."""
         own = next((address for family, address in canaries.own_addresses() if family == socket.AF_INET), "")
         mark = f"{MARK}{os.getpid()}.sock"
+        for name in SERVICES:
+            self._add_unix(os.path.join(self.runtime, name))
         run = f"/run/{mark}" if os.access("/run", os.W_OK) else f"{self.runtime}/s"
         return {
             "tcp4": self._add(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)),
@@ -65,8 +82,29 @@ class Machine:
 
     def paths(self) -> dict[str, str]:
         """Where the files are, by the names that rows know them by."""
-        names = ("home", "workspace", "hidden", "hidden_link", "absent", "readonly", "readonly_file")
-        return {name: getattr(self, name) for name in names}
+        names = ("home", "workspace", "runtime", "hidden", "hidden_link", "absent", "readonly", "readonly_file")
+        return {name: getattr(self, name) for name in (*names, "survivor", "helper")}
+
+    def other_task(self, port: int) -> int:
+        """A process in a network of its own that has a gate at `port`; its pid. It ends when we close."""
+        ours, theirs = control.pair()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.close(ours)
+                linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNET)
+                network.raise_loopback()
+                control.send(theirs, "gate", (network.listen(port),))
+                control.receive(theirs)
+            finally:
+                os._exit(0)
+        os.close(theirs)
+        received = control.receive(ours)
+        if received is None or not received[1]:
+            raise OSError(5, "no other task")
+        self._watch(socket.socket(fileno=received[1][0]))
+        self.others.append((ours, child))
+        return child
 
     def late_paths(self) -> dict[str, str]:
         """Where `listen_late` will put its sockets."""
@@ -98,6 +136,9 @@ class Machine:
         """Close the listeners and remove their files."""
         for wire in (*self.sockets, *self.open_to_all):
             wire.close()
+        for channel, child in self.others:
+            os.close(channel)
+            os.waitpid(child, 0)
         for name in self.files:
             if os.path.lexists(name):
                 os.unlink(name)

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
+import tempfile
 from typing import TYPE_CHECKING
+
+import pytest
 
 from tidegate.doctor.escapes.machine import Machine
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
 
-def test_who_comes_is_heard_and_nothing_stays(tmp_path: Path) -> None:
+@pytest.fixture
+def base() -> Iterator[str]:
+    """A folder with a short path: an address of a unix socket takes 107 bytes."""
+    folder = tempfile.mkdtemp(dir="/var/tmp")
+    yield folder + "/base"
+    shutil.rmtree(folder)
+
+
+def test_who_comes_is_heard_and_nothing_stays(base: str) -> None:
     """What was said over TCP, UDP and unix sockets is told with where; sockets in /tmp and /run are removed."""
-    machine = Machine(str(tmp_path / "base"))
+    machine = Machine(base)
     try:
         where = machine.listen()
         files = [where[name] for name in ("unix_tmp", "unix_run", "unix_home", "unix_work", "unix_folder")]
@@ -34,9 +46,9 @@ def test_who_comes_is_heard_and_nothing_stays(tmp_path: Path) -> None:
     assert not any(os.path.exists(path) for path in files)
 
 
-def test_files_are_where_the_rows_are_told(tmp_path: Path) -> None:
+def test_files_are_where_the_rows_are_told(base: str) -> None:
     """Hidden, read-only and linked ones exist; the folder that is to be absent does not."""
-    paths = Machine(str(tmp_path / "base")).paths()
+    paths = Machine(base).paths()
     assert os.path.isfile(paths["hidden"] + "/secret")
     assert os.path.isfile(paths["readonly_file"])
     assert os.path.islink(paths["hidden_link"])

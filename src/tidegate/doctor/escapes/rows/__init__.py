@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 from tidegate.doctor.escapes.rows import (
+    asked,
     calls,
     captured,
     families,
     kernel_files,
     late_sockets,
+    names,
     needs,
+    outside,
     processes,
     protected_files,
     reach,
+    rings,
+    services,
     unix_sockets,
 )
 
 __all__ = [
+    "asked",
     "calls",
     "captured",
     "families",
     "kernel_files",
     "late_sockets",
+    "names",
     "needs",
+    "outside",
     "processes",
     "protected_files",
     "reach",
+    "rings",
+    "services",
     "unix_sockets",
 ]

@@ -9,6 +9,7 @@ import os
 import struct
 from typing import TYPE_CHECKING, Any
 
+from tidegate.doctor.escapes import needs
 from tidegate.doctor.escapes.table import escape, named
 from tidegate.doctor.escapes.tools import X86, mount, number, syscall, unshare
 
@@ -16,30 +17,34 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@escape("ENOSYS")
-def io_uring() -> None:
-    """io_uring makes system calls that no filter sees (B86)."""
-    syscall(425, 8, bytes(120))
-
-
-@escape("SIGSYS", only=X86)
-def a_32_bit_call() -> None:
-    """Int 0x80: the other architecture's numbers."""
+def _int_80() -> None:
     page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     page.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")  # mov eax, 20 (getpid); int 0x80; ret
     ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(page)))()
 
 
-@escape("ENOSYS", only=X86)
+@escape("SIGSYS", only=X86, needs=needs.in_a_child(_int_80, "this kernel has no 32-bit calls"))
+def a_32_bit_call() -> None:
+    """Int 0x80: the other architecture's numbers."""
+    _int_80()
+
+
+@escape("ENOSYS", only=X86, needs=needs.calls(0x40000000 | 39))
 def an_x32_call() -> None:
     """The x32 bit: getpid by another number."""
     syscall(0x40000000 | 39)
 
 
-@escape("ENOSYS")
+@escape("ENOSYS", only=X86, needs=needs.calls(0x40000000 | 39))
+def an_x32_socket() -> None:
+    """The same for a socket of a family that is refused."""
+    os.close(syscall(0x40000000 | 41, 40, 1, 0))
+
+
+@escape("ENOSYS", needs=needs.calls(435, bytes(88), 0))
 def clone3() -> None:
     """Its flags are behind a pointer, so the whole call is refused; C libraries use clone."""
-    syscall(435, bytes(88), 88)
+    syscall(435, bytes(88), 0)
 
 
 # Arguments that do no harm where the call is let through: the kernel looks at the right to it first, and then at these.
@@ -48,7 +53,7 @@ _CALLS: tuple[tuple[str, int, int, tuple[Any, ...]], ...] = (
     ("bpf", 321, 280, _ANY),
     ("perf_event_open", 298, 241, _ANY),
     ("userfaultfd", 323, 282, (1,)),  # UFFD_USER_MODE_ONLY
-    ("keyctl", 250, 219, _ANY),
+    ("keyctl", 250, 219, (0, -3, 0)),
     ("add_key", 248, 217, _ANY),
     ("request_key", 249, 218, _ANY),
     ("kexec_load", 246, 104, (0, 0, 0, 0x8000)),  # no such flag
@@ -66,6 +71,9 @@ _CALLS: tuple[tuple[str, int, int, tuple[Any, ...]], ...] = (
 )
 
 
+_MAY_LACK = {"bpf", "perf_event_open", "userfaultfd", "keyctl", "add_key", "request_key", "kexec_load", "init_module"}
+
+
 def _call_of(x86: int, arm: int, arguments: tuple[Any, ...]) -> Callable[[], object]:
     def attempt() -> None:
         syscall(number(x86, arm), *arguments)
@@ -76,7 +84,7 @@ def _call_of(x86: int, arm: int, arguments: tuple[Any, ...]) -> Callable[[], obj
 for _name, _x86, _arm, _arguments in _CALLS:
     _attempt = _call_of(_x86, _arm, _arguments)
     named(_attempt, _name, f"{_name} is not for a task.")
-    escape("EPERM")(_attempt)
+    escape("EPERM", needs=needs.calls(number(_x86, _arm), *_arguments) if _name in _MAY_LACK else None)(_attempt)
 
 
 @escape("EPERM")

@@ -6,6 +6,7 @@ import socket
 import struct
 from typing import TYPE_CHECKING
 
+from tidegate.doctor.escapes import needs
 from tidegate.doctor.escapes.table import CAPTURED, FENCED, HELD, NETNS, NETWORKED, NO_FAMILY, escape, named
 from tidegate.doctor.escapes.tools import nested, number, syscall, word
 
@@ -51,10 +52,10 @@ _SOCKETS = (
 for _name, _family, _kind, _protocol, _answer in _SOCKETS:
     _attempt = _socket_of(_family, _kind, _protocol)
     named(_attempt, _name, f"socket({_family}, {_kind}, {_protocol}) (B83).")
-    escape(_answer, holds=FENCED, offline=NO_FAMILY)(_attempt)
+    escape(_answer, holds=FENCED, offline=NO_FAMILY, needs=needs.sockets(_family, _kind, _protocol))(_attempt)
 
 
-@escape("EAFNOSUPPORT", holds=FENCED)
+@escape("EAFNOSUPPORT", holds=FENCED, needs=needs.sockets(30, socket.SOCK_STREAM, 0))
 def socketpair_of_another_family() -> None:
     """A pair of TIPC sockets."""
     socket.socketpair(30, socket.SOCK_STREAM)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING
 
+from tidegate.doctor.escapes import needs
 from tidegate.doctor.escapes.table import HELD, escape, named
 from tidegate.doctor.escapes.tools import mount, nested, number, syscall, umount, unshare, wrong
 
@@ -33,7 +35,7 @@ _FILES = (
 for _name, _path in _FILES:
     _attempt = _write_of(_path)
     named(_attempt, f"writing_{_name}", f"Open {_path} for writing.")
-    escape("EROFS", "EACCES", "ENOENT")(_attempt)
+    escape("EROFS", "EACCES", "ENOENT", needs=needs.paths(_path))(_attempt)
 
 for _name in (
     "kmsg",
@@ -51,7 +53,7 @@ for _name in (
 ):
     _attempt = _write_of(f"/dev/{_name}")
     named(_attempt, f"device_{_name.replace('/', '_')}", f"/dev/{_name} is not there.")
-    escape("ENOENT")(_attempt)
+    escape("ENOENT", needs=needs.paths(f"/dev/{_name}"))(_attempt)
 
 
 @escape("EPERM")
@@ -127,3 +129,41 @@ def looking_below_our_tmp() -> None:
     """The machine's /tmp lies under ours, and stays there."""
     nested()
     umount("/tmp")
+
+
+def _first_writable(top: str) -> str:
+    """The first file below that opens for writing. Nothing is written."""
+    for folder, folders, files in os.walk(top):
+        folders[:] = [name for name in folders if name not in ("self", "thread-self") and not name.isdigit()]
+        for name in files:
+            try:
+                os.close(os.open(os.path.join(folder, name), os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY))
+            except OSError:
+                continue
+            return os.path.join(folder, name)
+    return ""
+
+
+@escape("EROFS")
+def every_setting_of_the_kernel() -> None:
+    """Not one file below /proc/sys can be opened for writing."""
+    _none("/proc/sys")
+
+
+@escape("EROFS")
+def every_file_of_sysfs() -> None:
+    """Nor one below /sys."""
+    _none("/sys")
+
+
+@escape("EROFS")
+def every_other_file_of_proc() -> None:
+    """Nor one of /proc beside the task's own processes."""
+    _none("/proc")
+
+
+def _none(top: str) -> None:
+    found = _first_writable(top)
+    if found:
+        wrong(f"{found} can be written")
+    raise OSError(errno.EROFS, "none")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import socket
 
+from tidegate.doctor.escapes import needs
 from tidegate.doctor.escapes.table import CAPTURED, FENCED, HELD, NO_FAMILY, escape
-from tidegate.doctor.escapes.tools import tcp, udp, wrong
+from tidegate.doctor.escapes.tools import tcp, udp, word, wrong
 
 
 @escape("ECONNREFUSED", holds=FENCED, offline=NO_FAMILY)
@@ -21,7 +22,7 @@ def tcp_to_the_unspecified_address() -> None:
     tcp(socket.AF_INET, "0.0.0.0", HELD["tcp4"])
 
 
-@escape("ECONNREFUSED", "EADDRNOTAVAIL", holds=FENCED, offline=NO_FAMILY)
+@escape("ECONNREFUSED", "EADDRNOTAVAIL", holds=FENCED, offline=NO_FAMILY, needs=needs.ipv6)
 def tcp_to_the_machines_loopback_by_ipv6() -> None:
     """TCP to a listener on the machine's ::1."""
     tcp(socket.AF_INET6, "::1", HELD["tcp6"])
@@ -39,7 +40,7 @@ def tcp_to_a_public_address() -> None:
     tcp(socket.AF_INET, "1.2.3.4", 80)
 
 
-@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="ECONNRESET")
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="ECONNRESET", needs=needs.ipv6)
 def tcp_to_a_public_address_by_ipv6() -> None:
     """The same over IPv6."""
     tcp(socket.AF_INET6, "2600:beef::1", 443)
@@ -74,6 +75,24 @@ def tcp_to_the_machines_own_address() -> None:
     tcp(socket.AF_INET, HELD["own4"] or "10.0.0.1", HELD["own4_tcp"] or 80)
 
 
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="ECONNRESET")
+def tcp_to_a_private_address() -> None:
+    """TCP to an address of a private network."""
+    tcp(socket.AF_INET, "10.1.2.3", 5432)
+
+
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="ECONNRESET", needs=needs.ipv6)
+def tcp_to_a_private_address_by_ipv6() -> None:
+    """The same over IPv6."""
+    tcp(socket.AF_INET6, "fd00:1:2::3", 5432)
+
+
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="ECONNRESET")
+def tcp_to_the_gateway() -> None:
+    """TCP to where this machine's gateway would be, in its own network."""
+    tcp(socket.AF_INET, (HELD["own4"] or "192.168.0.2").rpartition(".")[0] + ".1", 80)
+
+
 @escape("ECONNREFUSED", holds=FENCED, offline=NO_FAMILY)
 def udp_to_the_machines_loopback() -> None:
     """A datagram to the machine's 127.0.0.1 (B83)."""
@@ -86,7 +105,7 @@ def udp_to_a_resolver() -> None:
     udp(socket.AF_INET, "1.2.3.4", 53)
 
 
-@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="EPERM")
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="EPERM", needs=needs.ipv6)
 def udp_to_a_resolver_by_ipv6() -> None:
     """The same over IPv6, port 443: QUIC."""
     udp(socket.AF_INET6, "2600:beef::1", 443)
@@ -96,3 +115,31 @@ def udp_to_a_resolver_by_ipv6() -> None:
 def udp_multicast() -> None:
     """A datagram to a multicast group."""
     udp(socket.AF_INET, "224.0.0.251", 5353)
+
+
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="EPERM")
+def udp_to_any_port() -> None:
+    """Datagrams to ports of QUIC, NTP, STUN, WireGuard, traceroute and nobody: each fails at once."""
+    for port in (443, 123, 3478, 51820, 33434, 80, 853, 5353, 65535):
+        try:
+            udp(socket.AF_INET, "1.2.3.4", port)
+        except OSError as error:
+            last = error
+            continue
+        wrong(f"port {port} takes one")
+    raise last
+
+
+@escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="EPERM")
+def udp_by_sendto() -> None:
+    """A datagram that names its receiver itself, to this machine's own address and to a private one."""
+    for address in (HELD["own4"] or "10.0.0.1", "10.1.2.3", "255.255.255.255"):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
+            try:
+                wire.sendto(word().encode(), (address, 80))
+            except OSError as error:
+                if address != "255.255.255.255":
+                    last = error
+                continue
+        wrong(f"{address} takes one")
+    raise last
