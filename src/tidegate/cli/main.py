@@ -17,6 +17,7 @@ usage: tidegate COMMAND ...
   policy explain HOST[:PORT] what the policy says of a host, and why
   policy show                the policy in force, joined
   policy diff A B            what B lets through that A does not
+  policy trust               trust this folder's tidegate.yaml as it is now
   policy test FILE           expected verdicts, for CI
   events                     the record of a task
   log verify                 whether the record of all tasks is what was written

@@ -142,6 +142,7 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
     policy = policy_in_force(
         folder=order.folder,
         config=config_folder(os.environ),
+        state=state_folder(os.environ),
         options=option_layer(allow=options.allow, ask=options.ask_for, deny=options.deny, profile=options.profile),
         policy_file=options.policy,
         trust_folder=options.trust_folder,
@@ -187,8 +188,9 @@ def _written(options: RunOptions, folder: str) -> tuple[str, ...]:
 
 def _order(options: RunOptions, *, new_log: bool) -> Order:
     from tidegate.runtime.agent import agent_files, harness_file
+    from tidegate.runtime.folder_policy import FOLDER_FILE
     from tidegate.runtime.installation import installation_paths, out_of_sight
-    from tidegate.runtime.policy_sources import FOLDER_FILE, USER_FILE
+    from tidegate.runtime.policy_sources import USER_FILE
     from tidegate.runtime.task import Order
 
     try:

@@ -1,9 +1,8 @@
 """Which policy is in force for a run: files read, layers joined (POL-8).
 
 Nearest last: the administrator's (administrator.py), the user's `policy.yaml` in the configuration folder, the folder's
-`tidegate.yaml` (only with --trust-folder), `--policy FILE`, the options of the command line, the hosts of an agent
-(agent.py). A folder's file that nobody spoke about stops the start: using it unasked would let the task write its own
-policy, and leaving it aside unasked would drop its denies.
+`tidegate.yaml` (folder_policy.py), `--policy FILE`, the options of the command line, the hosts of an agent (agent.py).
+Who names a policy has spoken about a folder's file that nobody trusted: it is left aside then.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from tidegate.policy.policy import Policy
     from tidegate.runtime.agent import Agent
 
-FOLDER_FILE = "tidegate.yaml"
-NEAR_FILE = "tidegate.yml"  # what people mistype; passing over it in silence would drop its denies
 USER_FILE = "policy.yaml"
 MAX_BYTES = 8 * 1024 * 1024  # POL-0
 
@@ -82,40 +79,6 @@ def read_policy_file(path: str, *, folder: bool = False, what: str = "policy") -
     return data
 
 
-def folder_layer(folder: str, *, trusted: bool, ignored: bool) -> PolicyLayer | None:
-    """Return what the folder's `tidegate.yaml` says, None where there is none or it is left aside.
-
-    Raises:
-        StartError: when there is one and nobody said what to do with it, or none where one is trusted (POL-9).
-        UsageError: when it is trusted and its text is wrong.
-    """
-    path = os.path.join(folder, FOLDER_FILE)
-    if ignored:
-        return None
-    if not os.path.lexists(path):
-        if os.path.lexists(os.path.join(folder, NEAR_FILE)):
-            raise StartError(
-                f"this folder has a {NEAR_FILE}, which is never read",
-                fix=f"rename it to {FOLDER_FILE}, or leave it aside with --no-folder-policy",
-                code="untrusted-folder",
-            )
-        if trusted:
-            # The task could write one, and the next run would trust it unseen.
-            raise StartError(
-                f"--trust-folder: this folder has no {FOLDER_FILE}", fix="leave the option out", code="untrusted-folder"
-            )
-        return None
-    if not trusted:
-        raise StartError(
-            f"this folder has a {FOLDER_FILE} that nobody has trusted",
-            fix="look at it, then use it with --trust-folder or leave it aside with --no-folder-policy",
-            code="untrusted-folder",
-        )
-    from tidegate.policy.loader import load_policy
-
-    return load_policy(read_policy_file(path, folder=True), FOLDER_FILE, Layer.FOLDER, folder=True)
-
-
 def option_layer(
     *, allow: Sequence[str] = (), ask: Sequence[str] = (), deny: Sequence[str] = (), profile: str = ""
 ) -> PolicyLayer:
@@ -140,6 +103,7 @@ def policy_in_force(
     *,
     folder: str,
     config: str,
+    state: str,
     options: PolicyLayer,
     policy_file: str = "",
     trust_folder: bool = False,
@@ -148,33 +112,34 @@ def policy_in_force(
 ) -> Policy:
     """Read what there is to read and join it into the policy of one run; of an `agent`, what the profile gives it.
 
+    `config` and `state` are tidegate's folders of these names; which bytes of the folder's file a person has trusted is
+    known from the second.
+
     Raises:
         UsageError: for wrong text anywhere, all errors of a file at once.
-        StartError: for a folder's file that nobody trusted.
+        StartError: for a folder's file that nobody trusted, and for what the administrator forbids.
     """
     from tidegate.runtime.administrator import administrator_layer, refuse_what_is_locked
+    from tidegate.runtime.folder_policy import folder_policy
 
-    layers = []
+    below, above = [], [options]
     administrator = administrator_layer()
     if administrator is not None:
         if trust_folder:
             refuse_what_is_locked("trust-folder", "--trust-folder", administrator)
-        layers.append(administrator)
+        below.append(administrator)
     user_file = os.path.join(config, USER_FILE)
     if os.path.lexists(user_file):
-        layers.append(_load(user_file, user_file, Layer.USER))
-    # Who names a policy has spoken about the folder's: it counts only when it is trusted as well.
-    aside = no_folder_policy or (bool(policy_file) and not trust_folder)
-    of_folder = folder_layer(folder, trusted=trust_folder, ignored=aside)
-    if of_folder is not None:
-        layers.append(of_folder)
+        below.append(_load(user_file, user_file, Layer.USER))
     if policy_file:
-        layers.append(_load(policy_file, policy_file, Layer.COMMAND_LINE))
-    layers.append(options)
+        above.insert(0, _load(policy_file, policy_file, Layer.COMMAND_LINE))
+    found = None if no_folder_policy else folder_policy(folder, state, trusted=trust_folder)
     try:
-        policy = join(*layers)
+        if found is not None and (found.trusted or found.known is not None or not policy_file):
+            below.append(found.layer_between(below, above))
+        policy = join(*below, *above)
         added = agent.layer(policy.profile) if agent is not None else None
-        policy = policy if added is None else join(*layers, added)
+        policy = policy if added is None else join(*below, *above, added)
     except RuleError as error:
         raise UsageError(error.what, fix=error.advice) from None
     if policy.profile == "audit" and administrator is not None:

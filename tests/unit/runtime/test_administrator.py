@@ -40,7 +40,9 @@ def in_force(tmp_path: Path, user: str = "", **options: object) -> Policy:
     if user:
         (config / USER_FILE).write_text(user)
     layer = option_layer(allow=options.pop("allow", ()), profile=options.pop("profile", ""))  # type: ignore[arg-type]
-    return policy_in_force(folder=str(tmp_path), config=str(config), options=layer, **options)  # type: ignore[arg-type]
+    return policy_in_force(
+        folder=str(tmp_path), config=str(config), state=str(tmp_path / "state"), options=layer, **options
+    )  # type: ignore[arg-type]
 
 
 def verdict(policy: Policy, target: str) -> Verdict:

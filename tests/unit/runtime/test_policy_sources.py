@@ -13,7 +13,8 @@ from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.decide import decide
 from tidegate.policy.policy import Policy
 from tidegate.runtime.agent import Agent, find_harness
-from tidegate.runtime.policy_sources import FOLDER_FILE, USER_FILE, option_layer, policy_in_force, read_policy_file
+from tidegate.runtime.folder_policy import FOLDER_FILE
+from tidegate.runtime.policy_sources import USER_FILE, option_layer, policy_in_force, read_policy_file
 
 
 class Place:
@@ -22,12 +23,15 @@ class Place:
     def __init__(self, root: Path) -> None:
         self.folder = root / "project"
         self.config = root / "config"
+        self.state = root / "state"
         self.folder.mkdir()
         self.config.mkdir()
 
     def policy(self, **options: object) -> Policy:
         layer = option_layer(**options.pop("options", {}))  # type: ignore[arg-type]
-        return policy_in_force(folder=str(self.folder), config=str(self.config), options=layer, **options)  # type: ignore[arg-type]
+        return policy_in_force(
+            folder=str(self.folder), config=str(self.config), state=str(self.state), options=layer, **options
+        )  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -72,7 +76,7 @@ def test_a_policy_file_replaces_profile_presets_and_the_users_allows(place: Plac
 def test_an_untrusted_folder_file_stops_the_start(place: Place) -> None:
     """POL-9: exit 78 naming both ways out; with either of them the run goes on as it says."""
     (place.folder / FOLDER_FILE).write_text("network:\n  runtime:\n    allow: [f.test]\n")
-    with pytest.raises(StartError, match="nobody has trusted") as raised:
+    with pytest.raises(StartError, match="is not trusted") as raised:
         place.policy()
     assert raised.value.exit_status == 78
     assert "--trust-folder" in raised.value.fix

@@ -9,11 +9,12 @@ from tidegate.cli.policy.diff import diff
 from tidegate.cli.policy.explain import explain
 from tidegate.cli.policy.show import show
 from tidegate.cli.policy.test import test
+from tidegate.cli.policy.trust import trust, untrust
 
 
 def make_policy_group() -> click.Group:
     """Return the group with its commands."""
     group = click.Group("policy", help="Read, explain, compare and test policies. Nothing is started or looked up.")
-    for command in (check, explain, show, diff, test):
+    for command in (check, explain, show, diff, test, trust, untrust):
         group.add_command(command)
     return group

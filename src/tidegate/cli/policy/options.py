@@ -29,7 +29,7 @@ from tidegate.policy.positions import on_screen
 from tidegate.policy.rules import RuleError
 from tidegate.runtime.agent import Agent, find_harness
 from tidegate.runtime.policy_sources import option_layer, policy_in_force, read_policy_file
-from tidegate.runtime.state import config_folder
+from tidegate.runtime.state import config_folder, state_folder
 
 DEFAULT_PORT: Final = 443
 PHASES: Final = tuple(phase.value for phase in Phase)
@@ -78,6 +78,7 @@ def policy_of_options(
     policy = policy_in_force(
         folder=os.path.realpath("."),
         config=config_folder(os.environ),
+        state=state_folder(os.environ),
         options=option_layer(allow=allow, ask=ask_for, deny=deny, profile=profile),
         policy_file=policy_file,
         trust_folder=trust_folder,
