@@ -65,6 +65,7 @@ def _order(options: dict[str, str], allowed: list[str]) -> dict[str, object]:
         "environment": {},
         "protected_ports": (),
         "own_names": (),
+        "met": {"runtime": ()},
         "publish": (),
     }
 

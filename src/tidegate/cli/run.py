@@ -154,6 +154,11 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
     for note in (*policy.notes, agent.note(policy) if agent is not None else ""):
         if note:
             say(f"note: {note}")
+    if not options.quiet:
+        from tidegate.runtime.services import Services
+
+        for line in Services(policy, Phase(order.phase), [one.port for one in order.publish]).notes():
+            say(f"note: {line}")
     if any(policy.index.phase(phase).denies for phase in Phase):
         from tidegate.policy.explain import shadowed
 

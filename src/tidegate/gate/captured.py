@@ -131,6 +131,9 @@ def destination_of(task: GateTask, place: Place) -> Destination:
     """Return what a place is to the policy: a name where its address was given to one, else the literal."""
     if isinstance(place, Destination):
         return place
+    met = task.met.get(place)
+    if met is not None:
+        return met
     packed, port = place
     synthetic = task.synthetic
     host = synthetic.name(packed) if synthetic is not None else None

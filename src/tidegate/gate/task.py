@@ -116,8 +116,8 @@ class GateTask:
     """
 
     __slots__ = (
-        "_meters", "_paused", "_plans", "asks", "captured", "clients", "connections", "family", "heads", "id", "phase",
-        "policy", "recorder", "requests", "synthetic",
+        "_meters", "_paused", "_plans", "asks", "captured", "clients", "connections", "family", "heads", "id", "met",
+        "phase", "policy", "recorder", "requests", "synthetic",
     )  # fmt: skip
 
     def __init__(
@@ -141,6 +141,9 @@ class GateTask:
         self.heads: dict[bytes, Plan] = {}  # whole CONNECT heads: reading one is a pure function of its bytes
         self.requests: dict[bytes, tuple[Plan, Request]] = {}  # heads of plain requests, likewise
         self.captured: dict[object, Plan] = {}  # what connections were made to, likewise
+        self.met: dict[
+            tuple[bytes, int], Destination
+        ] = {}  # places of its loopback that stand for services of this machine
         self.synthetic: Synthetic | None = None  # the names it looked up, once something captures its connections
         self._plans: dict[tuple[str, int], Plan] = {}
         self._meters: dict[Rule, Meter] = {}

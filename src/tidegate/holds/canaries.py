@@ -27,7 +27,9 @@ _LOOPBACK = ((_socket.AF_INET, "127.0.0.1"), (_socket.AF_INET6, "::1"))
 class Canaries:
     """The open listeners. `targets` are (family, kind, address) to knock at; `word` is what to say."""
 
-    def __init__(self, folders: Iterable[str]) -> None:
+    def __init__(self, folders: Iterable[str], known: frozenset[int] = frozenset()) -> None:
+        """Open them. `known` are ports that the task may reach here: by chance one of ours must not be among them."""
+        self._known = known
         self.word = b"tidegate/canary/" + os.urandom(8).hex().encode()
         self.targets: list[tuple[int, int, object]] = []
         self._sockets: list[_socket.socket] = []
@@ -72,7 +74,11 @@ class Canaries:
             wire.bind(address)  # type: ignore[arg-type]
             if kind == _socket.SOCK_STREAM:
                 wire.listen(16)
-            self.targets.append((family, kind, wire.getsockname()))
+            name = wire.getsockname()
+            if family in (_socket.AF_INET, _socket.AF_INET6) and name[1] in self._known:
+                wire.close()
+                return self._add(family, kind, address)
+            self.targets.append((family, kind, name))
         except OSError:
             wire.close()
             return False

@@ -53,6 +53,7 @@ class LaunchSpec(Value):
     stdio: Any = None
     capture: str = OFF
     capture_ports: tuple[int, ...] = ()
+    met: tuple[tuple[str, int], ...] = ()  # services of this machine, met inside (inside.py)
     published: tuple[int, ...] = ()  # ports of the task that the gate is to reach
 
 

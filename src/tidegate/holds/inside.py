@@ -13,6 +13,10 @@ from _socket import AF_INET, AF_INET6, inet_pton
 
 from tidegate.model.value import Value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 OWN4, OWN6 = "198.18.0.1", "fd74:6467:6174:6500::1"
 """The address of `lo`."""
 GATE4, GATE6 = "198.18.0.2", "fd74:6467:6174:6500::2"
@@ -29,7 +33,47 @@ REDIRECTED = "redirected"  # the kernel knows where a connection was going
 ADDRESSED = "addressed"  # the connection's own address here is where it was going
 DATAGRAMS, STREAMS = "datagrams", "streams"  # of the resolver
 MOULD = "mould"  # unbound: sockets of the task's network are made from these (gate/inward.py)
+MET = "met"  # stands for one service of this machine (HLD-10)
 TURNED_AWAY = "turned-away"  # netlink: what failed at once
+
+# Services of this machine that rules let a task reach, met at the same place of its own loopback. What stands for the
+# n-th is on an address of its own at the gate's port, so that no port is taken from the task's servers; who connects to
+# the place and finds none of those there is led to it (watcher.py).
+MOST_MET = 32
+_MAPPED = bytes(10) + b"\xff\xff"
+
+
+def met_at(number: int) -> str:
+    """The address of what stands for the n-th service, counted from 0."""
+    return f"127.116.103.{number + 1}"
+
+
+def detours(met: Sequence[tuple[str, int]], gate_port: int) -> dict[bytes, bytes]:
+    """For each place of loopback (family, port and address as in a sockaddr) the sockaddr that it leads to instead.
+
+    `met` are hosts (`localhost`, or a literal of loopback) and ports. A place that a literal names is that one's.
+    """
+    found: dict[bytes, bytes] = {}
+    for number, (host, port) in sorted(enumerate(met), key=lambda one: one[1][0] == "localhost"):
+        there = packed(met_at(number))
+        to4 = _family(AF_INET) + gate_port.to_bytes(2, "big") + there + bytes(8)
+        to6 = _family(AF_INET6) + gate_port.to_bytes(2, "big") + bytes(4) + _MAPPED + there + bytes(4)
+        for address in ("127.0.0.1", "::1") if host == "localhost" else (host,):
+            at, place = port.to_bytes(2, "big"), packed(address)
+            if len(place) == 4:
+                found.setdefault(_family(AF_INET) + at + place, to4)
+                place = _MAPPED + place
+            found.setdefault(_family(AF_INET6) + at + place, to6)
+    return found
+
+
+def place_of(sockaddr: bytes) -> bytes:
+    """The key that `detours` has for the place that an address of connect(2) names."""
+    return sockaddr[:8] if sockaddr[:2] == _family(AF_INET) else sockaddr[:4] + sockaddr[8:24]
+
+
+def _family(number: int) -> bytes:
+    return number.to_bytes(2, "little")  # on both machines that there are holds for
 
 
 class TaskSockets(Value):

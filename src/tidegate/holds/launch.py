@@ -34,7 +34,7 @@ from tidegate.holds import (
 from tidegate.holds.canaries import Canaries
 from tidegate.holds.device import SHARED_MEMORY
 from tidegate.holds.hold import LaunchSpec, RunningTask
-from tidegate.holds.inside import MOULD, OFF, ON, PORTS, PROXY, TaskSockets
+from tidegate.holds.inside import MET, MOULD, OFF, ON, PORTS, PROXY, TaskSockets, detours, met_at
 from tidegate.holds.mountinfo import is_within
 from tidegate.holds.plan import Plan, make_plan
 from tidegate.holds.seccomp import NETNS, OPEN
@@ -97,7 +97,8 @@ class NamespaceHold:
             if port in taken:
                 raise messages.port_taken(port)
         plan = make_plan(spec, os.geteuid())
-        canaries = Canaries(_canary_folders(plan)) if spec.selftest and self.name != OPEN else None
+        known = frozenset(port for _, port in spec.met)
+        canaries = Canaries(_canary_folders(plan), known) if spec.selftest and self.name != OPEN else None
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)  # init becomes our child when A has ended
         ours, theirs = control.pair()
         front = os.getpid()
@@ -107,7 +108,9 @@ class NamespaceHold:
             _Child(self.name, front, theirs, spec, plan, canaries, finish).run()
         os.close(theirs)
         shares = None if self.name == OPEN else tuple(os.path.realpath(share.path) for share in spec.shares)
-        construction = _Construction(ours, outer, deliver if self.has_gate else None, shares)
+        construction = _Construction(
+            ours, outer, deliver if self.has_gate else None, shares, detours(spec.met, spec.port)
+        )
         try:
             task = construction.await_proof()
             if canaries:
@@ -130,6 +133,7 @@ class _Construction:
         outer: int,
         deliver: Callable[[TaskSockets], None] | None,
         shares: Sequence[str] | None,
+        met: dict[bytes, bytes],
     ) -> None:
         self._wire = wire
         self._outer = outer
@@ -137,6 +141,7 @@ class _Construction:
         self._pty: int | None = None
         self._deliver = deliver
         self._shares = shares  # None: nobody watches
+        self._met = met
         self._watcher = 0
         self._to_watcher = -1
 
@@ -226,7 +231,9 @@ class _Construction:
                 os.close(descriptor)
             raise self._said() or messages.ended_early() from error
         if self._shares is not None:
-            self._watcher, self._to_watcher = watcher.start(found, self._shares)  # while init is busy with mounts
+            self._watcher, self._to_watcher = watcher.start(
+                found, self._shares, self._met
+            )  # while init is busy with mounts
 
     def _said(self) -> StartError | None:
         """Why init ended, where it has: it says so first, and we may come to its end before we come to its word."""
@@ -287,6 +294,7 @@ class _Child:
                 network.raise_loopback()
                 stage = "listener"
                 made = [(PROXY, network.listen(self._spec.port))]
+                made += [(MET, network.listen(self._spec.port, met_at(n))) for n in range(len(self._spec.met))]
                 if self._spec.published:
                     made += [(MOULD, descriptor) for descriptor in network.moulds()]
                 if self._spec.capture != OFF:

@@ -15,6 +15,7 @@ SIOCGIFFLAGS = 0x8913  # linux/sockios.h
 SIOCSIFFLAGS = 0x8914
 SIOCSIFADDR = 0x8916
 IFF_UP = 1  # linux/if.h
+LOOPBACK = "127.0.0.1"
 BACKLOG = 4096  # the kernel cuts it to net.core.somaxconn, which is 4096 since Linux 5.4
 _LOOPBACK = b"lo".ljust(16, b"\0")
 
@@ -68,8 +69,8 @@ def _stream(family: int) -> int:
     return _socket.socket(family, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC).detach()
 
 
-def listen(port: int) -> int:
-    """A socket that listens on 127.0.0.1:`port` of this network namespace, as a descriptor.
+def listen(port: int, address: str = LOOPBACK) -> int:
+    """A socket that listens on an address of loopback of this network namespace, as a descriptor.
 
     Raises:
         OSError: when the port cannot be had.
@@ -77,12 +78,12 @@ def listen(port: int) -> int:
     wire = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     try:
         try:
-            wire.bind(("127.0.0.1", port))
+            wire.bind((address, port))
         except OSError as error:
             if error.errno != errno.EADDRNOTAVAIL:
                 raise
             give_address()
-            wire.bind(("127.0.0.1", port))
+            wire.bind((address, port))
         wire.listen(BACKLOG)
     except OSError:
         wire.close()

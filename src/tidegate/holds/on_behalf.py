@@ -8,10 +8,13 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import select
 
 from tidegate.holds import linux
 
 NOTIF_SET_FLAGS, SYNC_WAKE_UP = 0x40082104, 1  # linux/seccomp.h
+SETTLES = 20  # milliseconds; a reset on loopback is there at once, but on a busy machine
+LISTED = 1 << 16  # bytes: some 400 sockets, and those that listen are the first
 NOT_YET = (errno.EINPROGRESS, errno.EALREADY)
 
 
@@ -36,6 +39,50 @@ def attempt(wire: int, address: bytes, *, unix: bool) -> int:
     finally:
         if waits:
             fcntl.fcntl(wire, fcntl.F_SETFL, flags)
+
+
+def meet(wire: int, address: bytes, detour: bytes, thread: int) -> tuple[int, bytes]:
+    """Connect to a place of the task's loopback, else to `detour`; 0 or the errno, and where to.
+
+    Whether somebody listens is waited for, also where the socket does not wait: on loopback it is known at once, unless
+    a queue is full. A task that listens on that port of another of its addresses is left to find it there: who asks for
+    `localhost` tries ::1 first.
+    """
+    code = _settled(wire, address)
+    if code != errno.ECONNREFUSED or _listens(thread, int.from_bytes(address[2:4], "big")):
+        return code, address
+    code = _settled(wire, detour)
+    # What stands for the place cannot be had (IPV6_V6ONLY, or the gate is gone): nobody listens, then.
+    return (code, detour) if code == 0 or code in NOT_YET else (errno.ECONNREFUSED, address)
+
+
+def _settled(wire: int, address: bytes) -> int:
+    code = attempt(wire, address, unix=False)
+    if code in NOT_YET:
+        poll = select.poll()
+        poll.register(wire, select.POLLOUT)
+        poll.poll(SETTLES)
+        code = attempt(wire, address, unix=False)
+    return code
+
+
+def _listens(thread: int, port: int) -> bool:
+    """Whether anything in this thread's network listens on a TCP port, on whatever address (proc_net(5))."""
+    mark = b":%04X" % port
+    for name in ("tcp", "tcp6"):
+        try:
+            file = os.open(f"/proc/{thread}/net/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            continue  # a kernel without IPv6
+        try:
+            data = os.read(file, LISTED)
+        finally:
+            os.close(file)
+        for line in data.splitlines():
+            words = line.split(None, 4)  # number, local address, remote address, state
+            if len(words) > 3 and words[3] == b"0A" and words[1].endswith(mark):
+                return True
+    return False
 
 
 def _connect(wire: int, address: bytes) -> int:

@@ -15,8 +15,10 @@ Rules of the file: an answer for each call and never an exception; what is not u
 wait (a full backlog) are tried again and hold nobody up. The peer of a connection made here sees the caller's user
 but no process id (SO_PEERCRED), as over a border of PID namespaces.
 
-seccomp_unotify(2), unix(7), pidfd_getfd(2), process_vm_readv(2). It does not look at internet addresses: their way
-is the network namespace's. Those calls are made here because a descriptor can be exchanged while we look.
+seccomp_unotify(2), unix(7), pidfd_getfd(2), process_vm_readv(2). It does not judge internet addresses: their way is
+the network namespace's, and those calls are made here because a descriptor can be exchanged while we look. But a place
+of loopback that stands for a service of this machine (HLD-10) leads to the gate where the task does not listen itself.
+That is found out by connecting, each time: no port is taken, and the task's own listener always wins.
 """
 
 from __future__ import annotations
@@ -29,12 +31,21 @@ import stat
 import time
 
 from tidegate.holds import capabilities, control, linux
+from tidegate.holds.inside import place_of
 from tidegate.holds.mountinfo import is_within
-from tidegate.holds.on_behalf import NOT_YET, RefusedError, answer_at_once, attempt, field, raise_descriptor_limit
+from tidegate.holds.on_behalf import (
+    NOT_YET,
+    RefusedError,
+    answer_at_once,
+    attempt,
+    field,
+    meet,
+    raise_descriptor_limit,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
 # linux/seccomp.h: struct seccomp_notif { id, pid, flags, { nr, arch, ip, args[6] } }, struct seccomp_notif_resp
@@ -51,6 +62,7 @@ PATH_AT = 2  # struct sockaddr_un: sun_family, then sun_path
 LONGEST_UNIX = 110
 LONGEST_ADDRESS = 128  # struct sockaddr_storage
 KEPT_CAPABILITIES = 1 << 12 | 1 << 18 | 1 << 19  # NET_ADMIN (SIOCUNIXFILE), SYS_CHROOT, SYS_PTRACE, inside only
+NOTHING_MET: Mapping[bytes, bytes] = {}
 MAX_LISTENERS = 4096
 MAX_WAITING = 512
 RETRY = 5  # milliseconds between two looks at a full backlog, which cannot be waited for
@@ -68,15 +80,18 @@ def find(init: int) -> tuple[int, int]:
         raise
 
 
-def start(found: Sequence[int], shares: Sequence[str]) -> tuple[int, int]:
-    """Fork the watcher of a task that was found: its pid, and where its listener is to be sent."""
+def start(found: Sequence[int], shares: Sequence[str], met: Mapping[bytes, bytes] = NOTHING_MET) -> tuple[int, int]:
+    """Fork the watcher of a task that was found: its pid, and where its listener is to be sent.
+
+    `met` are places of the task's loopback that lead elsewhere where the task does not listen (inside.detours).
+    """
     ours, theirs = control.pair()
     front = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
             os.close(ours)
-            _be_watcher(front, theirs, found, shares)
+            _be_watcher(front, theirs, found, shares, met)
         finally:
             os._exit(1)
     for descriptor in (theirs, *found):
@@ -84,7 +99,9 @@ def start(found: Sequence[int], shares: Sequence[str]) -> tuple[int, int]:
     return pid, ours
 
 
-def _be_watcher(front: int, wire: int, found: Sequence[int], shares: Sequence[str]) -> NoReturn:
+def _be_watcher(
+    front: int, wire: int, found: Sequence[int], shares: Sequence[str], met: Mapping[bytes, bytes]
+) -> NoReturn:
     from tidegate.holds.init import fresh_signals
 
     fresh_signals()
@@ -107,7 +124,7 @@ def _be_watcher(front: int, wire: int, found: Sequence[int], shares: Sequence[st
     if received is None or not received[1]:
         os._exit(0)
     os.close(wire)
-    Watcher(received[1][0], view, shares).run()
+    Watcher(received[1][0], view, shares, met).run()
 
 
 class _Waiting:
@@ -124,10 +141,11 @@ class _Waiting:
 class Watcher:
     """Answers the notifications of one task until its last process has ended."""
 
-    def __init__(self, listener: int, view: int, shares: Sequence[str]) -> None:
+    def __init__(self, listener: int, view: int, shares: Sequence[str], met: Mapping[bytes, bytes]) -> None:
         self._listener = listener
         self._view = view  # the root as the task's first process sees it
         self._shares = tuple(shares)
+        self._met = met
         self._own_root = os.open("/", os.O_PATH | os.O_CLOEXEC)
         self._files: dict[tuple[int, int], int] = {}
         self._waiting: dict[int, _Waiting] = {}
@@ -267,7 +285,11 @@ class Watcher:
                     raise RefusedError(errno.EINVAL)
                 target = self._target(identity, thread, where[PATH_AT:].split(b"\0", 1)[0])
                 where = b"\1\0/proc/self/fd/%d\0" % target
-            code = attempt(wire, where, unix=unix)
+            detour = self._met.get(place_of(where)) if self._met and not unix else None
+            if detour is None:
+                code = attempt(wire, where, unix=unix)
+            else:
+                code, where = meet(wire, where, detour, thread)
             if code == errno.EWOULDBLOCK if unix else code in NOT_YET:
                 kept = self._wait(identity, wire, where, target, code)
             if not kept:

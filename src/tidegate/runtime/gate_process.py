@@ -4,6 +4,7 @@ Conversation on the channel (runtime/channel.py), the front speaks first:
 
     front -> gate   {"task": id, "phase": p, "policy": plain, "log": path, "rotate": bool,
                      "environment": {proxies}, "protected_ports": (...), "own_names": (host names of the task),
+                     "met": {phase: services of this machine that are met inside},
                      "publish": (--publish as plain tuples)}
     gate  -> front  ("ready",) or ("failed", what, fix)
     front -> gate   ("sockets", roles) with the descriptors made inside the task's network, one for each role
@@ -164,7 +165,9 @@ def _serve(channel: socket) -> None:
     message, descriptors = receive(channel)
     if message[0] != "sockets" or len(message[1]) != len(descriptors):
         raise ChannelClosedError("the front sent no sockets")
-    served = serve_sockets(gate, task, TaskSockets(message[1], descriptors), order["own_names"], doors)
+    served = serve_sockets(
+        gate, task, TaskSockets(message[1], descriptors), order["own_names"], doors, order["met"][order["phase"]]
+    )
     finishing = [False]
 
     def next_phase(phase: str, sockets: TaskSockets) -> None:
@@ -172,7 +175,7 @@ def _serve(channel: socket) -> None:
         served.close(cut=True)  # all who could hold a connection of the set-up command have ended
         books.pause()
         task.change(phase=Phase(phase))
-        served = serve_sockets(gate, task, sockets, order["own_names"], doors)
+        served = serve_sockets(gate, task, sockets, order["own_names"], doors, order["met"][phase])
         send(channel, ("serving",))
 
     def heard() -> None:

@@ -48,8 +48,12 @@ def serve_sockets(
     sockets: TaskSockets,
     own_names: tuple[str, ...],
     doors: Sequence[tuple[int, Publish]] = (),
+    met: Sequence[tuple[str, int]] = (),
 ) -> Served:
-    """Serve what a hold made, and `doors` (published.bind) where it made moulds for them. On the gate's thread.
+    """Serve what a hold made. On the gate's thread.
+
+    `doors` (published.bind) are served where it made moulds for them; `met` (services.py) are what its sockets of that
+    role stand for.
 
     Raises:
         OSError, ValueError: when a descriptor is not what its role says; all of them are closed then.
@@ -62,6 +66,9 @@ def serve_sockets(
             left.remove(fd)
         if sockets.of(inside.MOULD):
             _serve_doors(gate, task, sockets, doors, served, left)
+        task.met = {}
+        if met:
+            _serve_met(gate, task, sockets, met, served, left)
         if sockets.of(inside.STREAMS):  # the resolver is part of every capture
             _serve_capture(gate, task, sockets, own_names, served, left)
     except BaseException:
@@ -88,6 +95,23 @@ def _serve_doors(
         left.remove(fd)
     for fd, one in doors:
         served.listeners.append(PublishedListener(gate, fd, task, one, inward))
+
+
+def _serve_met(
+    gate: Gate,
+    task: GateTask,
+    sockets: TaskSockets,
+    met: Sequence[tuple[str, int]],
+    served: Served,
+    left: list[int],
+) -> None:
+    from tidegate.gate.captured import CaptureListener
+    from tidegate.runtime.services import destinations, places
+
+    for fd, destination in zip(sockets.of(inside.MET), destinations(met), strict=True):
+        served.listeners.append(CaptureListener(gate, fd, task, destination))
+        left.remove(fd)
+    task.met = places(met)
 
 
 def _serve_capture(

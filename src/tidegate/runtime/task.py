@@ -89,9 +89,12 @@ def run_behind_gate(
     """
     from tidegate.policy.snapshot import to_plain
     from tidegate.runtime.front import Front
+    from tidegate.runtime.services import Services
 
     first = Phase.INSTALL.value if policy.setup else order.phase
     captured = order.capture != OFF
+    ports = [one.port for one in order.publish]
+    met = {phase: Services(policy, Phase(phase), ports).met for phase in {first, order.phase}}
     names = own_names(os.uname().nodename) if captured else ()
     link.configure(
         {
@@ -103,6 +106,7 @@ def run_behind_gate(
             "environment": proxies_of(order.environ),
             "protected_ports": (),
             "own_names": tuple(name.lower() for name in names),
+            "met": met,
             "publish": tuple((one.addresses, one.port, one.inside, one.named) for one in order.publish),
         }
     )
@@ -118,6 +122,7 @@ def run_behind_gate(
 
     def launch(command: tuple[str, ...], phase: str, streams: StdioPlan) -> Front:
         spec = _spec(order, environment, streams).replace(argv=command)
+        spec = spec.replace(met=met[phase])
         if command is order.command:
             spec = spec.replace(published=tuple(one.inside for one in order.publish))
         if order.capture == PORTS:
@@ -194,9 +199,12 @@ def _spec(order: Order, environment: dict[str, str], stdio: StdioPlan) -> Launch
 
 
 def _ports_of(policy: Policy, phase: str) -> tuple[int, ...]:
-    """The ports that a policy lets through or asks about by number, for `--capture ports`."""
-    ports = {rule.port for rule in policy.rules if rule.verdict is not Verdict.DENY and rule.phase == Phase(phase)}
-    return tuple(sorted(port for port in ports if port is not None))
+    """The ports that a policy names, for `--capture ports`; those of this machine's loopback are met without."""
+    from tidegate.policy.rows import PHASE, PORT, VERDICT
+    from tidegate.runtime.services import is_loopback
+
+    rows = [row for row in policy.index.rows if row[PHASE] == phase and row[VERDICT] != Verdict.DENY.value]
+    return tuple(sorted({row[PORT] for row in rows if row[PORT] is not None and not is_loopback(row)}))
 
 
 def _rows_from_log(path: str) -> tuple[list[Row], int]:

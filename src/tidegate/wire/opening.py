@@ -25,6 +25,7 @@ from tidegate.wire.http1 import MAX_METHOD, head_end, parse_request_head
 
 _PREFACE = b"PRI * HTTP/2.0\r\n"  # RFC 9113 section 3.4
 _TLS_RECORDS = range(20, 25)  # record types; client_hello.py judges the rest
+_LOOPBACK6 = bytes(15) + b"\1"
 _MAX_EMPTY = 64  # bytes of empty lines in front
 _LINE_REST = 64  # what a request line holds besides its target, generously
 _LINE = FIELD + b"\x0b\x0c"  # white space to parsers made of str.split()
@@ -157,9 +158,17 @@ def opening_verdict(opening: Opening, destination: Destination, *, strict: bool)
         return Reason.SNI_MISMATCH
     if strict:
         return Reason.TLS_REQUIRED
-    if any(host != destination.host for host in opening.hosts):
+    if any(host != destination.host and not _both_loopback(host, destination.host) for host in opening.hosts):
         return Reason.TUNNEL_HOST_MISMATCH
     return None
+
+
+def _both_loopback(one: Host, other: Host) -> bool:
+    # The same services under another name: who may reach localhost:80 may say 127.0.0.1 in its Host.
+    return all(
+        host.text == "localhost" if host.packed is None else host.packed[:1] == b"\x7f" or host.packed == _LOOPBACK6
+        for host in (one, other)
+    )
 
 
 def _hosts(head_bytes: bytes, limits: Limits) -> tuple[Host, ...]:

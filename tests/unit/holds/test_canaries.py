@@ -101,3 +101,13 @@ def test_descriptors_are_closed(tmp_path: Path) -> None:
     heard(listening)
     listening.close()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_canary_never_stands_where_the_task_may_go(tmp_path: Path) -> None:
+    """HLD-11: a port that a rule names could be drawn by chance; the self-test would then take a service for a leak."""
+    known = frozenset(range(1, 65536)) - frozenset(range(40000, 44000))
+    listening = canaries.Canaries([str(tmp_path)], known)
+    ports = [name[1] for family, _, name in listening.targets if family in (socket.AF_INET, socket.AF_INET6)]  # type: ignore[index]
+    listening.close()
+    assert ports
+    assert known.isdisjoint(ports)

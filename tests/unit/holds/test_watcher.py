@@ -147,3 +147,42 @@ def test_shared_sockets_and_no_others(tmp_path: object) -> None:
     """
     )
     assert apart(code, str(tmp_path)) == "done done done\n" + " ".join(["ECONNREFUSED"] * 4) + "\n"
+
+
+def test_a_met_place_leads_elsewhere_only_where_nobody_listens(tmp_path: object) -> None:
+    """HLD-10: the watcher connects to the task's own server, and to what stands for the place when there is none."""
+    code = (
+        """
+    import _socket
+    from tidegate.holds import inside as addresses, network
+    def say(port, where):
+        wire = _socket.socket(2, 1)
+        try:
+            wire.connect(('127.0.0.1', port))
+            return where[wire.getpeername()[0]]
+        except OSError as error:
+            return errno.errorcode[error.errno]
+        finally:
+            wire.close()
+    def task(wire):
+        where = {'127.0.0.1': 'own', addresses.met_at(0): 'met'}
+        first = say(5432, where)
+        server = _socket.socket(2, 1)
+        server.setsockopt(1, 2, 1)
+        server.bind(('0.0.0.0', 5432))
+        server.listen(4)
+        second = say(5432, where)
+        server.close()
+        print(first, second, say(5432, where), say(5433, where), flush=True)
+        os._exit(0)
+    """
+        + WATCHED.replace("'offline'", "'netns'")
+        .replace(
+            "capabilities.drop_all()", "network.raise_loopback(); held = network.listen(3128, addresses.met_at(0))"
+        )
+        .replace("+ '/shared'])", "+ '/shared'], addresses.detours((('localhost', 5432),), 3128))")
+        + """
+    os.waitpid(child, 0)
+    """
+    )
+    assert apart(code, str(tmp_path)) == "met own met ECONNREFUSED\n"

@@ -42,6 +42,7 @@ class Served:
             "environment": {},
             "protected_ports": (),
             "own_names": (),
+            "met": {"runtime": (), "install": ()},
             "publish": (),
         } | order
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -230,7 +231,7 @@ from tidegate.policy.snapshot import to_plain
 from tidegate.runtime.gate_link import GateLink
 link = GateLink(print)
 link.configure({"task": "t", "phase": "runtime", "policy": to_plain(join()), "log": sys.argv[2], "rotate": True,
-                "environment": {}, "protected_ports": (), "own_names": (), "publish": ()})
+                "environment": {}, "protected_ports": (), "own_names": (), "publish": (), "met": {"runtime": ()}})
 listener = _socket.socket()
 listener.bind(("127.0.0.1", 0))
 listener.listen()

@@ -147,6 +147,7 @@ def test_tls_is_read() -> None:
 
 
 NAME = parse_authority(b"a.test:443")
+OWN = parse_authority(b"localhost:443")
 LITERAL = parse_authority(b"1.2.3.4:443")
 
 
@@ -173,6 +174,14 @@ def tls(sni: str | None, *, ech: bool = False) -> Opening:
         (http("a.test", "b.test"), NAME, Reason.TUNNEL_HOST_MISMATCH, Reason.TLS_REQUIRED),
         (http("a.test"), LITERAL, Reason.TUNNEL_HOST_MISMATCH, Reason.TLS_REQUIRED),
         (http("1.2.3.4"), LITERAL, None, Reason.TLS_REQUIRED),
+        (http("127.0.0.1"), OWN, None, Reason.TLS_REQUIRED),
+        (http("[::1]"), OWN, None, Reason.TLS_REQUIRED),
+        (http("localhost"), parse_authority(b"127.0.0.1:80"), None, Reason.TLS_REQUIRED),
+        (http("128.0.0.1"), OWN, Reason.TUNNEL_HOST_MISMATCH, Reason.TLS_REQUIRED),
+        (http("[::2]"), OWN, Reason.TUNNEL_HOST_MISMATCH, Reason.TLS_REQUIRED),
+        (http("a.localhost"), OWN, Reason.TUNNEL_HOST_MISMATCH, Reason.TLS_REQUIRED),
+        (http("127.0.0.1"), LITERAL, Reason.TUNNEL_HOST_MISMATCH, Reason.TLS_REQUIRED),
+        (http("localhost"), NAME, Reason.TUNNEL_HOST_MISMATCH, Reason.TLS_REQUIRED),
         (http(), NAME, None, Reason.TLS_REQUIRED),
         (Opening(Speaks.SSH), NAME, None, Reason.TLS_REQUIRED),
         (Opening(Speaks.OTHER), NAME, None, Reason.TLS_REQUIRED),
