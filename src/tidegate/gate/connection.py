@@ -12,7 +12,7 @@ Rules of the file:
 
 from __future__ import annotations
 
-from _socket import MSG_MORE, MSG_PEEK, SO_ERROR, SOL_SOCKET, socket
+from _socket import IPPROTO_TCP, MSG_MORE, MSG_PEEK, SO_ERROR, SOL_SOCKET, TCP_INFO, socket
 
 from tidegate.gate.dial import begin, reason_of, why_broken
 from tidegate.gate.judge import Judge
@@ -41,7 +41,13 @@ if TYPE_CHECKING:
     from tidegate.wire.http1 import RequestHead
 
 READ = 1 << 14
+_ENDED = frozenset((7, 8))  # TCP_CLOSE and TCP_CLOSE_WAIT of the kernel's include/net/tcp_states.h
 _SOCKS_METHOD = "SOCKS5"  # what the journal has in the place of an HTTP method
+
+
+def has_ended(sock: socket) -> bool:
+    """Whether the other side has ended its direction, whatever of it is still to be read."""
+    return sock.getsockopt(IPPROTO_TCP, TCP_INFO, 1)[0] in _ENDED
 
 
 class Client:
@@ -331,8 +337,10 @@ class Client:
         except OSError:
             self.gone()
             return
-        way = self.way
-        if not data and ((way is not None and way.stage is Stage.ASKING) or self.sock.getsockopt(SOL_SOCKET, SO_ERROR)):
+        if self.way is not None and self.way.stage is Stage.ASKING:
+            if has_ended(self.sock):
+                self.gone()
+        elif not data and self.sock.getsockopt(SOL_SOCKET, SO_ERROR):
             self.gone()  # a reset behind the end shows only as the socket's error
 
     def gone(self) -> None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from _socket import MSG_PEEK, SO_ERROR, SOL_SOCKET, socket
 
 from tidegate.gate.answer import Answering
-from tidegate.gate.connection import READ, Client
+from tidegate.gate.connection import READ, Client, has_ended
 from tidegate.gate.ends import Ends
 from tidegate.gate.origin import Origin, origin_takes, send_up, upload
 from tidegate.gate.outlet import Outlet
@@ -106,13 +106,14 @@ class Exchange(Ends):
         except OSError:
             self.abort(Reason.CLIENT_GONE)
             return
-        if not data and self._left_us():
-            self.abort(Reason.CLIENT_GONE)
-
-    def _left_us(self) -> bool:
-        # The end of a client's bytes alone is none: it may still read. A reset behind the end shows only here.
         way = self.way
-        return (way is not None and way.stage is Stage.ASKING) or bool(self.sock.getsockopt(SOL_SOCKET, SO_ERROR))
+        if way is not None and way.stage is Stage.ASKING:
+            gone = has_ended(self.sock)  # nobody is asked for one that says no more, though bytes of its body wait
+        else:
+            # The end of a client's bytes alone is none: it may still read. A reset behind the end shows only here.
+            gone = not data and bool(self.sock.getsockopt(SOL_SOCKET, SO_ERROR))
+        if gone:
+            self.abort(Reason.CLIENT_GONE)
 
     def _client_takes(self) -> None:
         try:

@@ -179,6 +179,7 @@ class Judge:
             return
         if decision.verdict is Verdict.ASK:
             self.waiting = True
+            tunnel.entry.also = decision
             withdraw = tunnel.gate.ask(task, decision, self._answered)
             if not self.waiting:
                 return  # answered before `ask` returned

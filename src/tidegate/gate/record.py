@@ -25,8 +25,8 @@ class Entry:
     """One line of the journal in the making. Set `decision` as soon as there is one; it carries rule and address."""
 
     __slots__ = (
-        "address", "at", "began", "count", "decision", "detail", "down", "gate", "host", "method", "port", "status",
-        "task", "up",
+        "address", "also", "at", "began", "count", "decision", "detail", "down", "gate", "host", "method", "port",
+        "status", "task", "up",
     )  # fmt: skip
 
     def __init__(self, gate: Gate, task: GateTask, decision: Decision | None, method: str) -> None:
@@ -35,6 +35,7 @@ class Entry:
         self.at = gate.wall()
         self.began = gate.reactor.now
         self.decision = decision
+        self.also: Decision | None = None  # of the name in the TLS of a tunnel to a literal, where a person was asked
         self.method = method
         self.host = ""  # only where no decision names one
         self.port = 0
@@ -44,6 +45,13 @@ class Entry:
         self.down = 0
         self.detail = ""
         self.count = 1
+
+    def leads_to(self, host: str, port: int) -> bool:
+        """Whether this is about a canonical host and port: by its request, or by the name that its TLS named."""
+        return any(
+            decision is not None and (decision.destination.host.text, decision.destination.port) == (host, port)
+            for decision in (self.decision, self.also)
+        )
 
     def malformed(self, error: WireError) -> None:
         """Name what a malformed request wanted, as far as it was clear."""
