@@ -275,8 +275,12 @@ def _tell(options: RunOptions, ended: Ended, report: OutputFile | None) -> tuple
         from tidegate.journal.summary import net_lines
 
         raw("\n".join(net_lines(rows, ended.more)))
-    refused = any(row[3] == "refused" for row in rows)
-    stands = options.fail_on_refusal and refused and outcome.exit_status == 0
+    refused = False
+    if rows and options.fail_on_refusal:
+        from tidegate.journal.summary import is_refusal
+
+        refused = any(is_refusal(*row[2:5]) for row in rows)
+    stands = refused and outcome.exit_status == 0
     status = EXIT_REFUSAL if stands else outcome.exit_status
     if report is not None:
         from tidegate.journal.report import report_text

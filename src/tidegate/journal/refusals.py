@@ -11,7 +11,7 @@ Pure: the clock is the events' own.
 from __future__ import annotations
 
 from tidegate.journal.fold import Fold
-from tidegate.model.verdict import How
+from tidegate.journal.summary import is_refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class RefusalLines:
 
     def take(self, event: Event) -> list[Line]:
         """Return the lines to write now that this happened."""
-        if event.how is not How.REFUSED:
+        if not is_refusal(event.verdict.value, event.how.value, event.reason.word):
             return []
         lines = [_blocked(written) for written in self._fold.take(event)]
         if event.host and event.host not in self._hosts and not self._suppressed:

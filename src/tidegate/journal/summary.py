@@ -8,7 +8,7 @@ hosts gets `KINDS` lines and one that counts the rest.
 from __future__ import annotations
 
 from tidegate.model.reason import Reason
-from tidegate.model.verdict import How, Phase
+from tidegate.model.verdict import How, Phase, Verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ FIELDS = (
 _SENTENCES = {reason.word: reason.sentence for reason in Reason}
 _QUIET_ENDS = frozenset((Reason.ALLOWED.word, Reason.IDLE_TIMEOUT.word, Reason.CLIENT_GONE.word, Reason.STOPPING.word))
 _REFUSED = How.REFUSED.value
+_ALLOWED = Verdict.ALLOW.value
+_UNDONE = frozenset((Reason.CLIENT_GONE.word, Reason.STOPPING.word))
 _INSTALL = Phase.INSTALL.value  # said where it is not the usual one
 
 
@@ -91,6 +93,15 @@ def row_of(event: Event, count: int, up: int, down: int) -> Row:
     )
 
 
+def is_refusal(verdict: str, how: str, reason: str) -> bool:
+    """Whether the gate kept a connection from its destination.
+
+    It did not where an allowed client went away, or its task ended, before it was connected: a client that tries a
+    name's addresses side by side (RFC 8305) drops all but the first that answers.
+    """
+    return how == _REFUSED and not (verdict == _ALLOWED and reason in _UNDONE)
+
+
 def printable(text: str) -> str:
     """Return `text` with everything outside printable ASCII escaped, at most 256 characters (ASK-6)."""
     if not (text.isascii() and text.isprintable()):
@@ -103,10 +114,10 @@ def net_lines(rows: Iterable[Row], more: int = 0) -> list[str]:
     lines: list[str] = []
     merged: dict[tuple[str, int, str, str, str], int] = {}
     fixes: list[str] = []
-    for host, port, _verdict, how, reason, _rule, name, _source, fix, phase, count, _up, _down in rows:
+    for host, port, verdict, how, reason, _rule, name, _source, fix, phase, count, _up, _down in rows:
         where = f"[{host}]" if ":" in host else host
         place = f"{printable(where)}:{port}" if port else printable(where) or "a request without a destination"
-        words = _words(how, reason)
+        words = _words(verdict, how, reason)
         key = (place, port, words, name, f" · {phase}" if phase == _INSTALL else "")
         merged[key] = merged.get(key, 0) + count
         if how == _REFUSED and fix and fix not in fixes:
@@ -124,7 +135,9 @@ def net_lines(rows: Iterable[Row], more: int = 0) -> list[str]:
     return lines
 
 
-def _words(how: str, reason: str) -> str:
+def _words(verdict: str, how: str, reason: str) -> str:
     if how == _REFUSED:
+        if not is_refusal(verdict, how, reason):
+            return f"not connected, {_SENTENCES[reason]}"
         return f"refused, {_SENTENCES.get(reason, reason)}"
     return how if reason in _QUIET_ENDS else f"{how}, {_SENTENCES.get(reason, reason)}"

@@ -188,6 +188,27 @@ def test_fail_on_refusal_makes_the_status_say_it(product: Product) -> None:
     assert product.run("--", "sh", "-c", ask, "0").returncode == 0
 
 
+def test_a_race_of_addresses_is_no_refusal(product: Product, lab: Lab) -> None:
+    """HLD-16, RFC 8305: a client that drops its connections to an allowed host before they are made ends with 0."""
+    lab.dns.set("slow.test", A=["1.2.3.4"], delay=1.0)
+    code = (
+        "import socket, struct\n"
+        "found = socket.getaddrinfo('slow.test', 80, type=socket.SOCK_STREAM)\n"
+        "for family, _, _, _, address in found:\n"
+        "    with socket.socket(family) as sock:\n"
+        "        sock.connect(address)\n"
+        "        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))\n"
+    )
+    done = product.run("--allow", "slow.test", "--fail-on-refusal", "--", PYTHON, "-c", code)
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    assert lines
+    assert all(line.startswith("net: slow.test:80 · not connected, the ") for line in lines)
+    lab.dns.set("gone.test", rcode="NXDOMAIN")
+    done = product.run("--allow", "gone.test", "--fail-on-refusal", "--", "curl", "-s", "http://gone.test/")
+    assert done.returncode == 77, done.stderr
+
+
 def test_quiet_says_nothing_and_the_record_is_still_kept(product: Product) -> None:
     """JRN-1: --quiet silences the lines, never the journal."""
     done = product.run("--quiet", "--", "sh", "-c", "curl -s -o /dev/null http://c.test/; true")

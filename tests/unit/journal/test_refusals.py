@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.unit.journal.events import AT, event, refused
 from tidegate.journal.fold import FIRST, WINDOW
 from tidegate.journal.refusals import HOSTS, RefusalLines
+from tidegate.model.reason import Reason
+from tidegate.model.verdict import Verdict
 
 
 def test_a_refusal_is_a_line_and_its_host_one_more_once() -> None:
@@ -21,6 +23,15 @@ def test_a_refusal_is_a_line_and_its_host_one_more_once() -> None:
 def test_what_was_let_through_is_no_refusal() -> None:
     """JRN-3: only refusals go into the joined log."""
     assert RefusalLines().take(event()) == []
+
+
+def test_an_allowed_client_that_went_away_was_not_refused() -> None:
+    """RFC 8305: what lost a race of addresses is no refusal; a client that gave up before an answer is."""
+    gone = refused(verdict=Verdict.ALLOW, reason=Reason.CLIENT_GONE)
+    assert RefusalLines().take(gone) == []
+    assert RefusalLines().take(gone.replace(reason=Reason.STOPPING)) == []
+    assert len(RefusalLines().take(refused(verdict=Verdict.ASK, reason=Reason.CLIENT_GONE))) == 2
+    assert len(RefusalLines().take(refused(verdict=Verdict.ALLOW, reason=Reason.UPSTREAM_NXDOMAIN))) == 2
 
 
 def test_an_address_is_bracketed() -> None:

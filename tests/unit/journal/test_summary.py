@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.unit.journal.events import AT, event, refused
 from tidegate.journal.summary import KINDS, Summary, net_lines, printable
 from tidegate.model.reason import Reason
-from tidegate.model.verdict import Phase
+from tidegate.model.verdict import Phase, Verdict
 
 
 def _lines(*events: object) -> list[str]:
@@ -82,3 +82,11 @@ def test_a_request_that_names_nothing_is_still_named() -> None:
     """JRN-1: a malformed request has no host; its line says so instead of showing an empty place."""
     (line,) = _lines(refused(host="", port=0, reason=Reason.BAD_REQUEST, name="malformed"))
     assert line == "net: a request without a destination · refused, the request is malformed (malformed)"
+
+
+def test_an_allowed_client_that_went_away_is_not_called_refused() -> None:
+    """JRN-1, RFC 8305: the loser of a race of addresses is on record, but nothing kept it from its host."""
+    gone = refused(verdict=Verdict.ALLOW, reason=Reason.CLIENT_GONE, name="command-line", fix="")
+    assert _lines(gone) == ["net: b.test:443 · not connected, the client went away (command-line)"]
+    asked = refused(verdict=Verdict.ASK, reason=Reason.CLIENT_GONE, fix="")
+    assert _lines(asked)[0].startswith("net: b.test:443 · refused, the client went away")
