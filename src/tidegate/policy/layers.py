@@ -19,14 +19,14 @@ from __future__ import annotations
 
 from tidegate.model.address_class import Admission
 from tidegate.model.limits import DEFAULT_LIMITS
-from tidegate.model.rule import Layer, Origin
+from tidegate.model.rule import Layer, Origin, Shape
 from tidegate.model.value import Value
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.policy import Policy, make_policy
 from tidegate.policy.presets import PRESET_PORT, UnknownPresetError, members, rule_name
 from tidegate.policy.presets.compiled import HOSTS
 from tidegate.policy.profiles import DEFAULT_PROFILE, PROFILES
-from tidegate.policy.rows import PHASE, VERDICT, rule_row
+from tidegate.policy.rows import PHASE, SHAPE, VERDICT, rule_row
 from tidegate.policy.rules import RuleError
 
 TYPE_CHECKING = False
@@ -42,6 +42,7 @@ _BOTH = (Phase.INSTALL, Phase.RUNTIME)
 LOCKS = ("open", "trust-folder", "no-selftest", "audit")
 """What an administrator can forbid beside hosts (POL-8), by the names that `locked` has for it."""
 _DENY = Verdict.DENY.value
+_ONE_HOST = (Shape.EXACT.value, Shape.LITERAL.value)
 
 
 class PresetUse(Value):
@@ -183,14 +184,14 @@ def remembered_layer(rules: Iterable[tuple[str, int, Phase, str]]) -> PolicyLaye
     Raises:
         RuleError: for a host that no rule can name.
     """
-    rows = tuple(
-        rule_row(
-            f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
-            Verdict.ALLOW, phase, "remembered", source, Origin.REMEMBERED, Layer.REMEMBERED,
-        )
-        for host, port, phase, source in rules
-    )  # fmt: skip
-    return PolicyLayer(Layer.REMEMBERED, "remembered", rows)
+    rows = []
+    for host, port, phase, source in rules:
+        text = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        row = rule_row(text, Verdict.ALLOW, phase, "remembered", source, Origin.REMEMBERED, Layer.REMEMBERED)
+        if row[SHAPE] not in _ONE_HOST:
+            raise RuleError("a remembered rule is no wildcard", "forget it")
+        rows.append(row)
+    return PolicyLayer(Layer.REMEMBERED, "remembered", tuple(rows))
 
 
 def _under_the_lock(layers: list[PolicyLayer]) -> tuple[list[PolicyLayer], tuple[str, ...]]:

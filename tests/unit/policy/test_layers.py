@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from tests.unit.policy.written import say
 from tidegate.model.address_class import Admission
+from tidegate.model.destination import parse_authority
 from tidegate.model.reason import Reason
 from tidegate.model.rule import Layer, Origin
 from tidegate.model.verdict import Phase, Verdict
-from tidegate.policy.layers import PolicyLayer, PresetUse, command_line, join
-from tidegate.policy.rows import rule_row
+from tidegate.policy.decide import decide
+from tidegate.policy.layers import PolicyLayer, PresetUse, command_line, join, remembered_layer
+from tidegate.policy.rows import rule_of, rule_row
 from tidegate.policy.rules import RuleError
 
 if TYPE_CHECKING:
@@ -289,3 +291,37 @@ def test_a_deny_is_never_lifted(allow: str, ask: str, deny: str, more: list[str]
     for target in ("a.test:80", "b.test:443", "x.y.test:80", "other:80"):
         if say(alone, target).reason is Reason.DENY_RULE:
             assert say(said, target).reason is Reason.DENY_RULE
+
+
+def test_a_remembered_host_is_exactly_one_host_and_port() -> None:
+    """ASK-2, POL-8: the layer of remembered answers names hosts, ports and phases; IPv6 literals get brackets."""
+    layer = remembered_layer([("a.test", 443, Phase.RUNTIME, "rule 1"), ("2600:beef::1", 22, Phase.INSTALL, "rule 2")])
+    found = [(rule.text, rule.phase, rule.name, rule.source, rule.origin) for rule in map(rule_of, layer.rows)]
+    assert found == [
+        ("a.test:443", Phase.RUNTIME, "remembered", "rule 1", Origin.REMEMBERED),
+        ("[2600:beef::1]:22", Phase.INSTALL, "remembered", "rule 2", Origin.REMEMBERED),
+    ]
+
+
+@pytest.mark.parametrize("text", ["*.a.test", "-a.test", "a b"])
+def test_what_is_remembered_is_never_more_than_a_host(text: str) -> None:
+    """ASK-7: no wildcard gets into that layer, and no name that a rule cannot have."""
+    with pytest.raises(RuleError):
+        remembered_layer([(text, 443, Phase.RUNTIME, "rule 1")])
+
+
+def test_what_was_remembered_gives_way() -> None:
+    """POL-5, POL-7, POL-8: to a deny, an exact ask, a closed phase and a lock; not to a default or a wider ask."""
+    remembered = remembered_layer([("a.test", 443, phase, "rule 1") for phase in Phase])
+
+    def verdict(*layers: PolicyLayer, phase: Phase = Phase.RUNTIME) -> Verdict:
+        return decide(join(*layers, remembered), parse_authority("a.test:443"), phase).verdict
+
+    assert verdict() is ALLOW
+    assert verdict(user(ask="**.test")) is ALLOW
+    assert verdict(user(ask="a.test")) is ALLOW
+    assert verdict(user(ask="a.test:443")) is ASK
+    assert verdict(user(deny="**.test")) is DENY
+    assert verdict(file("b.test")) is ALLOW
+    assert verdict(file("b.test"), phase=Phase.INSTALL) is DENY
+    assert verdict(user(locked=True)) is ASK
