@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.context import DIRECT
 from bench.measures.startup import BARE
-from bench.sandboxes import SANDBOX_RUNTIME, TIDEGATE
+from bench.sandboxes import BY_CAPTURE, SANDBOX_RUNTIME, TIDEGATE, WITHOUT_CAPTURE
 
 if TYPE_CHECKING:
     from bench.results import Results
@@ -76,6 +76,18 @@ BOUNDS = (
         *("inside_down_1", 5, SANDBOX_RUNTIME),
         profile="down",
     ),
+    Bound(
+        "from inside, tunnels/s by CONNECT at most 1.3 x those by capture",
+        *("inside_tunnels_32", 1.3, BY_CAPTURE),
+        at_most=True,
+        profile="tunnels",
+    ),
+    Bound(
+        "the same, closed at once",
+        *("inside_tunnels_32_empty", 1.3, BY_CAPTURE),
+        at_most=True,
+        profile="tunnels",
+    ),
     Bound("decisions with 100,000 rules, at least half the rate of 10", "decide_100000", 0.5, TIDEGATE, "decide_10"),
     Bound("refusals/s at least 1.2 x tinyproxy", "refuse_32", 1.2, "tinyproxy", profile="refuse"),
     Bound("keep-alive requests/s at least 1.25 x squid", "get_32", 1.25, "squid", profile="get"),
@@ -86,6 +98,12 @@ BOUNDS = (
         "startup",
         1 / 6,
         SANDBOX_RUNTIME,
+        at_most=True,
+        profile="startup",
+    ),
+    Bound(
+        "run true at most 1.5 x the same without capture",
+        *("startup", 1.5, WITHOUT_CAPTURE),
         at_most=True,
         profile="startup",
     ),

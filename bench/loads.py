@@ -12,6 +12,7 @@ from bench.build import LOADGEN, ORIGIN
 from bench.processes import BenchError
 
 NAME = "origin.bench.test"  # resolved by the hosts file of the bench's own mount namespace (RFC 6761: .test)
+ELSEWHERE = "10.200.0.1"  # of the bench's own loopback: inside a hold 127.0.0.1 is the task's, and is not captured
 DENIED = "203.0.113.9:443"  # a documentation address (RFC 5737) that no policy of the bench names
 
 

@@ -20,7 +20,7 @@ import subprocess
 import sys
 
 from bench.build import BUILD, RUN
-from bench.loads import NAME
+from bench.loads import ELSEWHERE, NAME
 
 MARK = "TIDEGATE_BENCH_NAMESPACE"
 
@@ -29,7 +29,7 @@ _SETTINGS = {
     "net/ipv4/tcp_max_tw_buckets": "1000",
     "net/core/somaxconn": "4096",
 }
-_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1  # netdevice(7)
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _SIOCSIFADDR, _IFF_UP = 0x8913, 0x8914, 0x8916, 1  # netdevice(7)
 
 
 def namespace_command() -> list[str] | None:
@@ -69,6 +69,8 @@ def set_up() -> None:
         request = struct.pack("16sH14x", b"lo", 0)
         flags = struct.unpack("16sH14x", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request))[1]
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", flags | _IFF_UP))
+        address = struct.pack("16sHH4s8x", b"lo:0", socket.AF_INET, 0, socket.inet_aton(ELSEWHERE))
+        fcntl.ioctl(any_socket, _SIOCSIFADDR, address)
     for name, value in _SETTINGS.items():
         try:
             with open(f"/proc/sys/{name}", "w", encoding="ascii") as setting:

@@ -14,12 +14,15 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from bench.build import BUILD, ROOT, SRT, find
+from bench.loads import ELSEWHERE
 from bench.peers import Tidegate, said_by
 
 if TYPE_CHECKING:
     from bench.loads import Origin
 
 TIDEGATE = "tidegate"
+BY_CAPTURE = "tidegate, by capture"
+WITHOUT_CAPTURE = "tidegate, no capture"
 WITHOUT_SELFTEST = "tidegate, no self-test"
 SANDBOX_RUNTIME = "sandbox-runtime"
 BUBBLEWRAP = "bubblewrap"
@@ -30,6 +33,8 @@ class Sandbox:
 
     name: str
     settings = ""
+    address = "127.0.0.1"  # where its origin is
+    way: tuple[str, ...] = ()  # how the load generator connects; by the proxy of the environment where this is empty
 
     def __init__(self, folder: str, origin: Origin | None) -> None:
         self.folder = os.path.join(folder, "inside-" + self.name.replace(" ", "-").replace(",", ""))
@@ -99,6 +104,23 @@ class InTidegate(Sandbox):
     def version(cls) -> str:
         """Ask it."""
         return Tidegate.version()
+
+
+class InTidegateByCapture(InTidegate):
+    """The same for a program that knows no proxy: it connects, and arrives at the gate."""
+
+    name = BY_CAPTURE
+    settings = "the same, the generator without a proxy"
+    address = ELSEWHERE
+    way = ("--direct",)
+
+
+class InTidegateWithoutCapture(InTidegate):
+    """The same where only programs that know proxies get out, to see what capture costs."""
+
+    name = WITHOUT_CAPTURE
+    settings = "the same with --capture off"
+    options = ("--capture", "off")
 
 
 class InTidegateWithoutSelftest(InTidegate):

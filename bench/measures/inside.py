@@ -3,7 +3,8 @@
 The generator takes the proxy from the environment that the sandbox gives it, so that what is measured is the way a
 task's traffic really goes: in tidegate straight to the gate's listener in the task's own namespace, in
 sandbox-runtime through socat, a unix socket, socat again and its proxy. The warm-up is long because sandbox-runtime
-starts the command before its relays listen. Destinations are literals in both.
+starts the command before its relays listen. Destinations are literals. A second column is tidegate without a proxy: the
+generator connects to the origin itself, and arrives at the gate by capture.
 """
 
 from __future__ import annotations
@@ -76,11 +77,16 @@ def measure_inside(context: Context) -> None:
 
 def _start(context: Context) -> list[Sandbox]:
     working: list[Sandbox] = []
-    kinds: tuple[type[Sandbox], ...] = (sandboxes.InTidegate, sandboxes.InSandboxRuntime)
+    kinds: tuple[type[Sandbox], ...] = (sandboxes.InTidegate, sandboxes.InTidegateByCapture, sandboxes.InSandboxRuntime)
     for kind in kinds:
         if kind.name in context.missing:
             continue
-        sandbox = kind(context.folder, Origin())
+        try:
+            origin = Origin(kind.address)
+        except BenchError as error:
+            context.failed(f"{kind.name}: its origin", error)
+            continue
+        sandbox = kind(context.folder, origin)
         if why := sandbox.works():
             context.failed(f"{kind.name}: inside", why)
             if sandbox.origin:
@@ -96,5 +102,5 @@ def _run(sandbox: Sandbox, load: Load, seconds: float) -> dict[str, Any]:
         raise BenchError("a load needs an origin")
     timed = replace(load, seconds=seconds, warmup=_WARMUP)
     # Two source addresses: the namespace inside remembers every closed connection for a minute, and ports run out.
-    inside = [*timed.arguments(sandbox.origin), "--sources", "2"]
+    inside = [*timed.arguments(sandbox.origin), "--sources", "2", *sandbox.way]
     return finish_load(sandbox.command(inside), timed, env=sandbox.environment(), cwd=sandbox.cwd)

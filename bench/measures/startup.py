@@ -1,4 +1,4 @@
-"""How long `true` takes: bare, in bubblewrap, in tidegate's hold with and without the self-test, in sandbox-runtime.
+"""How long `true` takes: bare, in bubblewrap, in tidegate as it is, without capture or self-test, in sandbox-runtime.
 
 Wall time from fork to the end of the whole command, the sandboxes in turn; beside it the processor time of all its
 processes that were waited for. The first run of each is not counted: it
@@ -23,6 +23,7 @@ BARE = "bare true"
 _FULL, _QUICK = 21, 7
 _KINDS: tuple[type[Sandbox], ...] = (
     sandboxes.InTidegate,
+    sandboxes.InTidegateWithoutCapture,
     sandboxes.InTidegateWithoutSelftest,
     sandboxes.InBubblewrap,
     sandboxes.InSandboxRuntime,
