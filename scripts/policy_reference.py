@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
+from scripts.page_parts import fill
 from tidegate.cli.policy import policy_group
 from tidegate.cli.policy.explain import lines
 from tidegate.model.destination import parse_authority
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = os.path.join(ROOT, "docs", "policy.md")
-_BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 KEYS = {
     "profile": ("`balanced`, `careful`, `closed`, `audit`", "none", "[a profile](#profiles)"),
@@ -281,26 +281,9 @@ BLOCKS = {
 }
 
 
-def generated(page: str) -> str:
-    """Return the page with every generated part made anew."""
-    named = set(re.findall(r"<!-- generated: (\w+) -->", page))
-    assert named == set(BLOCKS), f"parts and makers differ: {named ^ set(BLOCKS)}"
-    return _BLOCK.sub(lambda match: f"{match[1]}\n{BLOCKS[match[2]]()}\n\n{match[3]}", page)
-
-
 def main(arguments: list[str]) -> int:
     """Write the page, or with --check compare it."""
-    with open(PAGE, encoding="utf-8") as file:
-        page = file.read()
-    made = generated(page)
-    if arguments == ["--check"]:
-        if made != page:
-            sys.stderr.write("docs/policy.md is stale: run scripts/docs\n")
-        return int(made != page)
-    if made != page:
-        with open(PAGE, "w", encoding="utf-8") as file:
-            file.write(made)
-    return 0
+    return fill(PAGE, BLOCKS, check=arguments == ["--check"])
 
 
 if __name__ == "__main__":

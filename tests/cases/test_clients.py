@@ -213,39 +213,6 @@ def test_curl_reads_an_early_answer_to_its_upload(
     assert done.stdout == "too much\n413", done.stderr
 
 
-# --- wget
-
-
-@pytest.mark.parametrize(("scheme", "how"), [("http", "forwarded"), ("https", "tunneled")])
-def test_wget_is_let_through(product: Product, lab: Lab, client: Callable[[str], str], scheme: str, how: str) -> None:
-    """GAT-1: both schemes of wget."""
-    port = {"http": 80, "https": 443}[scheme]
-    lab.origin("http", ALLOWED, port, tls="a.test" if scheme == "https" else None, body="it is a.test\n")
-    wget = [
-        client("wget"),
-        "-nv",
-        f"--ca-certificate={product.environment['SSL_CERT_FILE']}",
-        "-O-",
-        f"{scheme}://a.test/",
-    ]
-    done = product.run("--allow", "a.test", "--", *wget)
-    assert (done.returncode, done.stdout) == (0, "it is a.test\n"), done.stderr
-    assert net_lines(done) == net(f"a.test:{port} · {how} (command-line)")
-
-
-@pytest.mark.usefixtures("nobody")
-@pytest.mark.parametrize(
-    ("scheme", "status", "says"),
-    [("http", 8, "ERROR 403: Forbidden."), ("https", 4, "Proxy tunneling failed: Forbidden")],
-)
-def test_wget_is_refused(product: Product, client: Callable[[str], str], scheme: str, status: int, says: str) -> None:
-    """GAT-7: wget names the refusal and does not try again."""
-    done = product.run("--", client("wget"), "-nv", "-O-", f"{scheme}://b.test/")
-    assert done.returncode == status
-    assert says in own_words(done)
-    assert net_lines(done) == refused({"http": 80, "https": 443}[scheme])
-
-
 # --- git
 
 
@@ -460,18 +427,6 @@ def test_python_is_let_through(
     done = product.run("--allow", "a.test", "--", *python(library, f"{scheme}://a.test/"))
     assert (done.returncode, done.stdout) == (0, "it is a.test\n"), done.stderr
     assert net_lines(done) == net(f"a.test:{port} · {how} (command-line)")
-
-
-@pytest.mark.usefixtures("nobody")
-@pytest.mark.parametrize("library", list(PYTHON))
-@pytest.mark.parametrize("scheme", ["http", "https"])
-def test_python_is_refused(product: Product, client: Callable[[str], str], library: str, scheme: str) -> None:
-    """GAT-7, B61: each library names the 403, also where a CONNECT was refused."""
-    client("python" if library == "urllib" else library)
-    done = product.run("--", *python(library, f"{scheme}://b.test/"))
-    assert done.returncode == 1
-    assert "403" in own_words(done)
-    assert net_lines(done) == refused({"http": 80, "https": 443}[scheme])
 
 
 # --- Java

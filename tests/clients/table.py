@@ -11,6 +11,7 @@ import sys
 import textwrap
 
 from tests.clients.kit import MODULES, Client, Place, Words, refused
+from tests.product import PYTHON
 
 BODY = "it is a.test"
 
@@ -241,5 +242,15 @@ FETCHERS: tuple[Client, ...] = (
             alert="OpenSSL::SSL::SSLError: SSL_connect returned=1 errno=0 peeraddr=…:443 state=error: "
             "tlsv1 alert access denied",
         ),
+    ),
+)  # fmt: skip
+
+# test_chromium.py runs it; chromium_get.py is there in the task's folder.
+CHROMIUM = Client(
+    "Chromium", ("chromium", "--version"), "156.0",
+    lambda p: [PYTHON, p.folder + "/chromium_get.py", p.folder + "/profile"],
+    BODY,
+    refused(
+        http=(0, "{why}"), tunnel=(0, "net::ERR_TUNNEL_CONNECTION_FAILED"), alert=(0, "net::ERR_SSL_PROTOCOL_ERROR")
     ),
 )  # fmt: skip

@@ -16,8 +16,9 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from tests.clients.kit import ALLOWED, CAPTURE, PROXY, REFUSED, Client, Place, need, net_lines, refused, run_client
-from tests.product import PYTHON, Product
+from tests.clients.kit import ALLOWED, CAPTURE, PROXY, REFUSED, Place, need, net_lines, run_client
+from tests.clients.table import CHROMIUM
+from tests.product import Product
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,13 +28,6 @@ if TYPE_CHECKING:
 
 PORTS = {"http": 80, "https": 443}
 SCRIPT = os.path.join(os.path.dirname(__file__), "chromium_get.py")
-
-CHROMIUM = Client(
-    "Chromium", ("chromium", "--version"), "156.0",
-    lambda p: [PYTHON, p.folder + "/chromium_get.py", p.folder + "/profile"],
-    "it is a.test",
-    refused(http="{why}", tunnel="net::ERR_TUNNEL_CONNECTION_FAILED", alert="net::ERR_SSL_PROTOCOL_ERROR"),
-)  # fmt: skip
 
 
 @pytest.fixture(params=["root", "user"])

@@ -22,22 +22,25 @@ _JAVA = (
     " -Dhttp.nonProxyHosts=localhost|127.*|[::1]"
 )
 
-_UNIX = "curl 7.88, wget 1.21, git 2.39, Python 3.11, requests 2.34"
-_UPPER = "Python 3.11, requests 2.34, aiohttp 3.14, uv 0.13, Node 24.21, Yarn 1.22"
+_UNIX = "curl 7.88, wget 1.21, git 2.39, Python 3.11, requests 2.34, Ruby 3.1, gem 3.3, Go 1.19"
+_UPPER = (
+    "Python 3.11, requests 2.34, aiohttp 3.14, websockets 17.4, grpcio 1.85, uv 0.13, poetry 2.5, Node 24.22,"
+    " undici 7.16, Yarn 1.22, Bun 1.4, Chromium 156.0"
+)
 
 # variable, value, when, join, tool, tried
 Setting = tuple[str, str, str, str, str, str]
 
 SETTINGS: tuple[Setting, ...] = (
     ("http_proxy", PROXY_URL, "always", "replace", "curl, wget, git, Python, Ruby", _UNIX),
-    ("https_proxy", PROXY_URL, "always", "replace", "curl, wget, git, Python, Ruby, Go", _UNIX),
+    ("https_proxy", PROXY_URL, "always", "replace", "curl, wget, git, Python, Ruby, Go, gRPC", _UNIX),
     ("all_proxy", PROXY_URL, "always", "replace", "curl, httpx", "curl 7.88, httpx 0.28"),
-    ("HTTP_PROXY", PROXY_URL, "always", "replace", "Python, Node, Go, Rust's reqwest", _UPPER),
-    ("HTTPS_PROXY", PROXY_URL, "always", "replace", "Python, Node, Go, Rust's reqwest", _UPPER),
+    ("HTTP_PROXY", PROXY_URL, "always", "replace", "Python, Node, Bun, Go, Rust's reqwest, Chromium", _UPPER),
+    ("HTTPS_PROXY", PROXY_URL, "always", "replace", "Python, Node, Bun, Go, Rust's reqwest, Chromium", _UPPER),
     ("ALL_PROXY", PROXY_URL, "always", "replace", "curl, httpx", "curl 7.88, httpx 0.28"),
     ("no_proxy", NO_PROXY, "always", "replace", "all of them", _UNIX),
     ("NO_PROXY", NO_PROXY, "always", "replace", "all of them", _UPPER),
-    ("NODE_USE_ENV_PROXY", "1", "always", "replace", "Node 22.21 and 24 or newer", "Node 24.21; Node 20.20 ignores it"),
+    ("NODE_USE_ENV_PROXY", "1", "always", "replace", "Node 22.21 and 24 or newer", "Node 24.22; Node 20.20 ignores it"),
     (
         "npm_config_proxy",
         PROXY_URL,
@@ -65,7 +68,7 @@ SETTINGS: tuple[Setting, ...] = (
         "no-capture",
         "append",
         "Java: prints a line at each start, so it is set only where nothing else reaches a JVM",
-        "Java 17.0, refusals also Java 25.0",
+        "Java 17.0, Maven 3.8",
     ),
 )
 

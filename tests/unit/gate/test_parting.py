@@ -223,3 +223,20 @@ def test_what_ssh_says(capture: Capturing) -> None:
     assert "a rule names this host, but with another port" in errors
     status, _, errors = captive.run(*bare, "x@b.test", "true")
     assert "Could not resolve hostname b.test" in errors
+
+
+@pytest.mark.skipif(shutil.which("psql") is None, reason="psql is missing")
+@pytest.mark.parametrize(
+    ("mode", "says"),
+    [
+        ("disable", "FATAL:  a.test:5432: a rule names this host, but with another port"),
+        ("prefer", "FATAL:  a.test:5432: a rule names this host, but with another port"),
+        ("require", "server does not support SSL, but SSL was required"),
+    ],
+)
+def test_what_psql_says(capture: Capturing, mode: str, says: str) -> None:
+    """GAT-9: PostgreSQL's client shows the gate's line, unless it insists on a TLS that nobody offers it."""
+    _, captive = capture("a.test:80")
+    status, _, errors = captive.run("psql", "-X", f"host=a.test user=u dbname=d sslmode={mode}", "-c", "select 1")
+    assert status == 2
+    assert says in errors
