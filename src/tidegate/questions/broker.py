@@ -63,6 +63,7 @@ class Broker:
     def __init__(self) -> None:
         self._tasks: dict[str, AskingTask] = {}
         self._entries: dict[int, _Entry] = {}
+        self._of_task: dict[str, dict[int, _Entry]] = {}  # what a task asks costs nothing for the others' questions
         self._by_key: dict[Key, _Entry] = {}
         self._tickets: dict[int, _Entry] = {}
         self._closed: OrderedDict[int, Question] = OrderedDict()
@@ -138,7 +139,7 @@ class Broker:
             entry.tickets[ticket] = decision
             self._tickets[ticket] = entry
             return self._counted(entry, Event.JOIN, at)
-        if self._of_task(task) >= MOST_OPEN:
+        if len(self._of_task.get(task, ())) >= MOST_OPEN:
             return [Release(ticket, decision.refuse(Reason.TOO_MANY_QUESTIONS, fix=""))]
         entry = self._open(asking, key, decision, at, number)
         entry.tickets[ticket] = decision
@@ -279,9 +280,6 @@ class Broker:
 
     # Inside.
 
-    def _of_task(self, task: str) -> int:
-        return sum(entry.key[0] == task for entry in self._entries.values())
-
     def _open(self, asking: AskingTask, key: Key, decision: Decision, at: Moment, number: int) -> _Entry:
         task, phase, host, port = key
         label, warnings = look(host)
@@ -297,6 +295,7 @@ class Broker:
         )  # fmt: skip
         entry = _Entry(question, key, asking.folder, at.now + asking.wait_seconds, at.now)
         self._entries[number] = self._by_key[key] = entry
+        self._of_task.setdefault(task, {})[number] = entry
         return entry
 
     def _group(self, task: str, opened: _Entry) -> list[Effect]:
@@ -306,10 +305,8 @@ class Broker:
         domain = domain_of(opened.question.host)
         alike = [
             entry
-            for entry in self._entries.values()
-            if entry.key[0] == task
-            and not entry.question.decision.destination.host.is_literal
-            and domain_of(entry.question.host) == domain
+            for entry in self._of_task[task].values()
+            if not entry.question.decision.destination.host.is_literal and domain_of(entry.question.host) == domain
         ]
         if len({entry.question.host for entry in alike}) < GROUP_FROM:
             return []
@@ -362,6 +359,10 @@ class Broker:
             del self._tickets[ticket]
         entry.tickets = {}
         del self._entries[question.id], self._by_key[entry.key]
+        of_task = self._of_task[question.task]
+        del of_task[question.id]
+        if not of_task:
+            del self._of_task[question.task]
         self._closed[question.id] = question.replace(waiting=0)
         while len(self._closed) > KEPT:
             self._closed.popitem(last=False)

@@ -121,6 +121,7 @@ def policy_in_force(
     """
     from tidegate.runtime.administrator import administrator_layer, refuse_what_is_locked
     from tidegate.runtime.folder_policy import folder_policy
+    from tidegate.runtime.remembered import remembered_hosts
 
     below, above = [], [options]
     administrator = administrator_layer()
@@ -137,6 +138,9 @@ def policy_in_force(
     try:
         if found is not None and (found.trusted or found.known is not None or not policy_file):
             below.append(found.layer_between(below, above))
+        remembered = remembered_hosts(folder, state)
+        if remembered is not None:
+            above.append(remembered)
         policy = join(*below, *above)
         added = agent.layer(policy.profile) if agent is not None else None
         policy = policy if added is None else join(*below, *above, added)

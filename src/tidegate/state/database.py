@@ -22,15 +22,16 @@ from time import monotonic, sleep
 from urllib.parse import quote
 
 from tidegate.model.errors import NotSavedError, StartError
+from tidegate.state.folders import STORE_FILE
 from tidegate.state.migrations import STEPS, VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FILE = "tidegate.db"
 PATIENCE = 5.0  # seconds for which another process may be writing
 MARK = 0x54474154  # application_id: "TGAT"
+READ = "BEGIN"
 _PAUSE = 0.01
 
 
@@ -43,8 +44,10 @@ class Database:
         self._lock = Lock()
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
         """Run a block as one transaction: all of it is on the disk after it, or nothing.
+
+        `begin` is READ for one that only reads: it waits for no writer, and sees one state of the file.
 
         Raises:
             NotSavedError: where SQLite fails; nothing has changed then.
@@ -53,7 +56,7 @@ class Database:
             raise NotSavedError(f"{self.path!r} is busy", fix="try again")
         connection = self._connection
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(begin)
             yield connection
             connection.execute("COMMIT")
         except (sqlite3.Error, UnicodeError, OverflowError) as error:
@@ -80,7 +83,7 @@ def open_database(folder: str) -> Database:
         StartError: where that cannot be: the folder or the file is open to others, no database, of a newer tidegate, or
             the disk does not do its part.
     """
-    path = os.path.join(folder, FILE)
+    path = os.path.join(folder, STORE_FILE)
     try:
         os.makedirs(folder, 0o700, exist_ok=True)
         _private(folder, os.lstat(folder), directory=True)

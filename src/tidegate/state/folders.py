@@ -13,6 +13,8 @@ import stat
 from tidegate.model.errors import StartError
 from tidegate.model.question import FolderKey
 
+STORE_FILE = "tidegate.db"  # in the state folder; here, so that looking for it loads no database
+
 
 def folder_key(path: str) -> FolderKey:
     """Return the key of the folder that `path` leads to.

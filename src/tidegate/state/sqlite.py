@@ -11,7 +11,8 @@ import sqlite3
 
 from tidegate.model.question import NO_TERMS, Answer, AnswerRecord, FolderKey, GrantRecord, Terms
 from tidegate.model.verdict import Phase
-from tidegate.state.database import FILE, open_database
+from tidegate.state.database import READ, open_database
+from tidegate.state.folders import STORE_FILE
 from tidegate.state.settings import Settings, changed, plain
 from tidegate.state.store import RuleRecord, TaskRecord, Token, Trust
 
@@ -51,7 +52,7 @@ def read_store(folder: str) -> SqliteStore | None:
     Raises:
         StartError: see open_database.
     """
-    return open_store(folder) if os.path.lexists(os.path.join(folder, FILE)) else None
+    return open_store(folder) if os.path.lexists(os.path.join(folder, STORE_FILE)) else None
 
 
 class SqliteStore:
@@ -88,7 +89,7 @@ class SqliteStore:
 
     def task(self, id: str) -> TaskRecord | None:  # noqa: A002 - as the interface has it
         """See Store."""
-        with self._database.transaction() as db:
+        with self._database.transaction(READ) as db:
             row = db.execute(f"SELECT {_TASK} FROM tasks WHERE id = ?", (id,)).fetchone()
         return None if row is None else _task(row)
 
@@ -97,7 +98,7 @@ class SqliteStore:
         where = {None: "", True: " AND ended_at IS NULL", False: " AND ended_at IS NOT NULL"}[living]
         if before:
             where += " AND (created_at, id) < (SELECT created_at, id FROM tasks WHERE id = :before)"
-        with self._database.transaction() as db:
+        with self._database.transaction(READ) as db:
             rows = db.execute(
                 f"SELECT {_TASK} FROM tasks WHERE 1 {where} ORDER BY created_at DESC, id DESC LIMIT :limit",
                 {"before": before, "limit": max(0, limit)},
@@ -174,13 +175,13 @@ class SqliteStore:
 
     def answers(self, task: str) -> tuple[AnswerRecord, ...]:
         """See Store."""
-        with self._database.transaction() as db:
+        with self._database.transaction(READ) as db:
             rows = db.execute(f"SELECT {_ANSWER} FROM answers WHERE task = ? ORDER BY question", (task,)).fetchall()
         return tuple(_answer(row) for row in rows)
 
     def grants(self, task: str) -> tuple[GrantRecord, ...]:
         """See Store."""
-        with self._database.transaction() as db:
+        with self._database.transaction(READ) as db:
             rows = db.execute(
                 'SELECT question, task, host, port, phase, kind, until, connections, bytes, "by" FROM grants '
                 "WHERE task = ? ORDER BY question",
@@ -194,7 +195,7 @@ class SqliteStore:
     def rules(self, folder: FolderKey | None = None) -> tuple[RuleRecord, ...]:
         """See Store."""
         where, values = ("", ()) if folder is None else (f" WHERE {_HERE}", _folder(folder))
-        with self._database.transaction() as db:
+        with self._database.transaction(READ) as db:
             rows = db.execute(f"SELECT {_RULE} FROM rules{where} ORDER BY folder, host, port, id", values).fetchall()
         return tuple(_rule(row) for row in rows)
 
@@ -229,13 +230,13 @@ class SqliteStore:
 
     def trusted(self, folder: FolderKey) -> Trust | None:
         """See Store."""
-        with self._database.transaction() as db:
+        with self._database.transaction(READ) as db:
             row = db.execute(f"SELECT {_TRUST} FROM trust WHERE {_HERE}", _folder(folder)).fetchone()
         return None if row is None else _trust(row)
 
     def trusts(self) -> tuple[Trust, ...]:
         """See Store."""
-        with self._database.transaction() as db:
+        with self._database.transaction(READ) as db:
             rows = db.execute(f"SELECT {_TRUST} FROM trust ORDER BY folder").fetchall()
         return tuple(_trust(row) for row in rows)
 
@@ -256,13 +257,13 @@ class SqliteStore:
 
     def tokens(self) -> tuple[Token, ...]:
         """See Store."""
-        with self._database.transaction() as db:
+        with self._database.transaction(READ) as db:
             rows = db.execute(f"SELECT {_TOKEN} FROM tokens ORDER BY id").fetchall()
         return tuple(Token(*row) for row in rows)
 
     def token_by_hash(self, hash: bytes) -> Token | None:  # noqa: A002 - likewise
         """See Store."""
-        with self._database.transaction() as db:
+        with self._database.transaction(READ) as db:
             row = db.execute(f"SELECT {_TOKEN} FROM tokens WHERE hash = ?", (hash,)).fetchone()
         return None if row is None else Token(*row)
 
@@ -281,7 +282,7 @@ class SqliteStore:
 
     def settings(self) -> Settings:
         """See Store."""
-        with self._database.transaction() as db:
+        with self._database.transaction(READ) as db:
             return _settings(db)
 
     def patch_settings(self, changes: Mapping[str, object]) -> Settings:

@@ -18,7 +18,8 @@ from tests.state.conformance import answer
 from tidegate.model.errors import NotSavedError, StartError
 from tidegate.model.question import Answer
 from tidegate.state import database
-from tidegate.state.database import FILE, MARK, open_database
+from tidegate.state.database import MARK, open_database
+from tidegate.state.folders import STORE_FILE as FILE
 from tidegate.state.migrations import STEPS, VERSION
 from tidegate.state.sqlite import open_store
 
@@ -266,6 +267,7 @@ def test_a_writer_elsewhere_is_waited_for(tmp_path: Path, monkeypatch: pytest.Mo
     store = open_store(str(tmp_path / "state"))
     other = sqlite3.connect(tmp_path / "state" / FILE, isolation_level=None, check_same_thread=False)
     other.execute("BEGIN IMMEDIATE")
+    assert store.settings().wait_seconds == 900  # a reader waits for nobody
     with pytest.raises(NotSavedError, match="try again"):
         store.patch_settings({"wait_seconds": 60})
     timer = threading.Timer(0.05, lambda: other.execute("ROLLBACK"))
