@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.agent import Agent
     from tidegate.runtime.gate_link import GateLink
     from tidegate.runtime.signals import SignalInbox
+    from tidegate.runtime.ssh_keys import KeyUse, SshKeys
     from tidegate.runtime.task import Ended, Order
 
 _OPEN_WARNING = "warning: --open-network: no gate and no policy; the command reaches whatever this machine reaches"
@@ -122,7 +123,8 @@ def _without_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox) -> 
     _require_unlocked(options)
     if options.hold == "open":
         say(_OPEN_WARNING)
-    return run_without_gate(_order(options, new_log=False), find_hold(options.hold), stdio, inbox)
+    order = _order(options, new_log=False)
+    return _with_keys(order, lambda keys: run_without_gate(order, find_hold(options.hold), stdio, inbox, keys))
 
 
 def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: GateLink) -> Ended:
@@ -164,7 +166,22 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
 
         for warning in shadowed(policy):
             say(f"warning: {warning}")
-    return run_behind_gate(order, policy, find_hold("netns"), link, stdio, inbox, time.time)  # noqa: TID251  the clock comes in here
+    hold, clock = find_hold("netns"), time.time  # noqa: TID251  the clock comes in here
+    return _with_keys(order, lambda keys: run_behind_gate(order, policy, hold, link, stdio, inbox, clock, keys))
+
+
+def _with_keys(order: Order, act: Callable[[SshKeys | None], Ended]) -> Ended:
+    """Act while what serves the order's ssh keys is there."""
+    if not order.ssh_keys:
+        return act(None)
+    from tidegate.runtime.ssh_keys import SshKeys, shut
+
+    keys = SshKeys(order.ssh_keys, make_task_folder(state_folder(order.environ), order.task), order.environ)
+    try:
+        ended = act(keys)
+        return ended.replace(signed=(*keys.finish(), *shut(order.ssh_keys, ended.rows or ())))
+    finally:
+        keys.close()
 
 
 def _require_unlocked(options: RunOptions) -> None:
@@ -206,8 +223,11 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
     state = state_folder(environ)
     task = new_task_id(time.gmtime()[:6], os.urandom(4))
     log = os.path.abspath(options.log) if options.log else ""
-    ours = installation_paths()
-    readonly = [*ours, *agent_files(environ, folder)]
+    installed = installation_paths()
+    readonly = [*installed, *agent_files(environ, folder)]
+    # Its known_hosts say where a key may log in, its config what ssh runs outside (HLD-15).
+    ssh_folder = os.path.join(environ.get("HOME", "/"), ".ssh")
+    readonly += [ssh_folder] if os.path.isdir(ssh_folder) else []
     # What this run was told must not be what the next run is told by the task: neither the file nor a link to it.
     told = (options.policy, harness_file(options.harness), FOLDER_FILE, os.path.join(config_folder(environ), USER_FILE))
     readonly += [os.path.abspath(path) for path in told if path and _is_file_in_sight(path)]
@@ -220,7 +240,15 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
     elif new_log:
         log = os.path.join(make_task_folder(state, task), LOG_NAME)
         sweep_tasks(state)
-    hidden = tuple(dict.fromkeys((state, config_folder(environ), cache_folder(environ), *default_folders(environ))))
+    uses: tuple[KeyUse, ...] = ()
+    private: tuple[str, ...] = ()
+    if options.ssh_keys:
+        from tidegate.runtime.ssh_keys import private_files, read_ssh_key
+
+        uses = tuple(read_ssh_key(text, environ.get("HOME", "")) for text in options.ssh_keys)
+        private = private_files(uses)
+    ours = (state, config_folder(environ), cache_folder(environ), *default_folders(environ), *private)
+    hidden = tuple(dict.fromkeys(ours))
     _check_streams((*readonly, *hidden))
     return Order(
         task=task,
@@ -228,7 +256,7 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
         command=options.command,
         folder=folder,
         environ=environ,
-        shares=(*options.shares, *(Share(path, readonly=True) for path in out_of_sight(ours))),
+        shares=(*options.shares, *(Share(path, readonly=True) for path in out_of_sight(installed))),
         hidden=hidden,
         readonly=tuple(readonly),
         selftest=options.selftest,
@@ -236,6 +264,7 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
         rotate=not options.log,
         capture=options.capture,
         publish=options.publish,
+        ssh_keys=uses,
     )
 
 
@@ -275,6 +304,8 @@ def _tell(options: RunOptions, ended: Ended, report: OutputFile | None) -> tuple
         from tidegate.journal.summary import net_lines
 
         raw("\n".join(net_lines(rows, ended.more)))
+    if ended.signed and not options.quiet:
+        raw("\n".join(ended.signed))
     refused = False
     if rows and options.fail_on_refusal:
         from tidegate.journal.summary import is_refusal

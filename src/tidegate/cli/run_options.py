@@ -40,6 +40,8 @@ what it may reach
   --no-folder-policy      leave this folder's tidegate.yaml aside
 
 what it may touch
+  --ssh-key KEY:HOST      offer an ssh agent that signs with this key for logins at HOST (may be repeated); the key
+                          itself stays outside
   --share PATH[:ro]       show PATH to the command (its /tmp, /run and /dev are its own)
   --hold NAME             netns (the default), open or offline
   --no-network            the same as --hold offline: no socket but between its own processes
@@ -64,7 +66,7 @@ exit status: the command's own (126 not executable, 127 not found, 128+n by sign
 
 _VALUED = (
     "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--phase", "--share", "--hold", "--capture",
-    "--publish", "--log", "--report", "--status-file",
+    "--publish", "--ssh-key", "--log", "--report", "--status-file",
 )  # fmt: skip
 _FOR_A_GATE = (
     "--capture", "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--fail-on-refusal",
@@ -105,6 +107,7 @@ class RunOptions(Value):
     trust_folder: bool = False
     no_folder_policy: bool = False
     shares: tuple[Share, ...] = ()
+    ssh_keys: tuple[str, ...] = ()
     hold: str = "netns"
     capture: str = "on"
     publish: tuple[Publish, ...] = ()
@@ -184,6 +187,8 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
     capture = one("--capture", "on")
     if capture not in CAPTURES:
         raise UsageError(f"there is no capture {capture!r}", fix=f"one of {', '.join(CAPTURES)}")
+    if hold == "offline" and "--ssh-key" in given:
+        raise UsageError("--ssh-key has no meaning without a network", fix="leave --ssh-key or --no-network out")
     if hold != "netns":
         capture = "off"
         for name in _FOR_A_GATE:
@@ -201,6 +206,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         trust_folder="--trust-folder" in given,
         no_folder_policy="--no-folder-policy" in given,
         shares=tuple(_share(text) for text in given.get("--share", ())),
+        ssh_keys=tuple(given.get("--ssh-key", ())),
         hold=hold,
         capture=capture,
         publish=_published(given.get("--publish", ()), hold),

@@ -1,9 +1,9 @@
 """What every hold is, and what it is told: the values of this room.
 
 Control messages between the front and init, one packet each: `unshared PID` and `mapped` while the hold is built,
-then `sockets ROLE...`+fds, `pty`+fd, `probed`, `failed STAGE ERRNO TEXT`, `started PID`, `stopped SIGNO`,
-`execfailed ...`, `exited WAITSTATUS` from init, and `start`, `signal N`, `continue fg|bg` to it. End of file: the
-other side is gone.
+then `sockets ROLE...`+fds (of the network, and of the view), `pty`+fd, `probed`, `failed STAGE ERRNO TEXT`,
+`started PID`, `stopped SIGNO`, `execfailed ...`, `exited WAITSTATUS` from init, and `start`, `signal N`,
+`continue fg|bg` to it. End of file: the other side is gone.
 
 Fails closed: launch returns a task whose fence is up and proven, or raises StartError and leaves nothing.
 """
@@ -55,6 +55,7 @@ class LaunchSpec(Value):
     capture_ports: tuple[int, ...] = ()
     met: tuple[tuple[str, int], ...] = ()  # services of this machine, met inside (inside.py)
     published: tuple[int, ...] = ()  # ports of the task that the gate is to reach
+    ssh_agent: bool = False
 
 
 class RunningTask:
@@ -106,8 +107,8 @@ class Hold(Protocol):
     def launch(self, spec: LaunchSpec, deliver: Callable[[TaskSockets], None] | None) -> RunningTask:
         """Build the hold and prove it; the task waits for `start`.
 
-        `deliver` is called once with the sockets where the hold has a gate. Their descriptors are closed after the
-        call.
+        `deliver` is called once with the sockets where the hold has a gate, and once with that of the ssh agent where
+        the spec asks for one. Their descriptors are closed after the call.
 
         Raises:
             StartError: when anything is missing or does not work; nothing is left then.

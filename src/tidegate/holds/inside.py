@@ -34,6 +34,7 @@ ADDRESSED = "addressed"  # the connection's own address here is where it was goi
 DATAGRAMS, STREAMS = "datagrams", "streams"  # of the resolver
 MOULD = "mould"  # unbound: sockets of the task's network are made from these (gate/inward.py)
 MET = "met"  # stands for one service of this machine (HLD-10)
+SSH_AGENT = "ssh-agent"  # a unix socket, at SSH_AUTH_SOCK
 TURNED_AWAY = "turned-away"  # netlink: what failed at once
 
 # Services of this machine that rules let a task reach, met at the same place of its own loopback. What stands for the

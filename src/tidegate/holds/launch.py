@@ -28,13 +28,14 @@ from tidegate.holds import (
     messages,
     network,
     selftest,
+    unix_socket,
     userns,
     watcher,
 )
 from tidegate.holds.canaries import Canaries
 from tidegate.holds.device import SHARED_MEMORY
 from tidegate.holds.hold import LaunchSpec, RunningTask
-from tidegate.holds.inside import MET, MOULD, OFF, ON, PORTS, PROXY, TaskSockets, detours, met_at
+from tidegate.holds.inside import MET, MOULD, OFF, ON, PORTS, PROXY, SSH_AGENT, TaskSockets, detours, met_at
 from tidegate.holds.mountinfo import is_within
 from tidegate.holds.plan import Plan, make_plan
 from tidegate.holds.seccomp import NETNS, OPEN
@@ -98,7 +99,7 @@ class NamespaceHold:
                 raise messages.port_taken(port)
         plan = make_plan(spec, os.geteuid())
         known = frozenset(port for _, port in spec.met)
-        canaries = Canaries(_canary_folders(plan), known) if spec.selftest and self.name != OPEN else None
+        canaries = Canaries(_own_places(plan), known) if spec.selftest and self.name != OPEN else None
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)  # init becomes our child when A has ended
         ours, theirs = control.pair()
         front = os.getpid()
@@ -108,9 +109,7 @@ class NamespaceHold:
             _Child(self.name, front, theirs, spec, plan, canaries, finish).run()
         os.close(theirs)
         shares = None if self.name == OPEN else tuple(os.path.realpath(share.path) for share in spec.shares)
-        construction = _Construction(
-            ours, outer, deliver if self.has_gate else None, shares, detours(spec.met, spec.port)
-        )
+        construction = _Construction(ours, outer, deliver, shares, detours(spec.met, spec.port))
         try:
             task = construction.await_proof()
             if canaries:
@@ -144,6 +143,7 @@ class _Construction:
         self._met = met
         self._watcher = 0
         self._to_watcher = -1
+        self._own: list[int] = []  # listening unix sockets that the task may connect to from the start
 
     def await_proof(self) -> RunningTask:
         """Do our part until init says `probed`."""
@@ -160,9 +160,12 @@ class _Construction:
             if word == "unshared":
                 self._map(int(rest))
             elif word == "sockets":
+                made = TaskSockets(tuple(rest.split()), tuple(descriptors))
                 try:
+                    if self._shares is not None:
+                        self._own += [os.dup(descriptor) for descriptor in made.of(SSH_AGENT)]
                     if self._deliver is not None:
-                        self._deliver(TaskSockets(tuple(rest.split()), tuple(descriptors)))
+                        self._deliver(made)
                 finally:
                     for descriptor in descriptors:
                         os.close(descriptor)
@@ -177,13 +180,15 @@ class _Construction:
     def _hand_over(self, listener: int) -> None:
         """Give the watcher what it answers at. It then has the only one: when it ends, every call fails."""
         try:
-            control.send(self._to_watcher, "watch", (listener,))
+            control.send(self._to_watcher, "watch", (listener, *self._own))
         except OSError:
             return  # it has ended; the self-test says so
         finally:
             os.close(self._to_watcher)
             self._to_watcher = -1
-            os.close(listener)
+            for descriptor in (listener, *self._own):
+                os.close(descriptor)
+            self._own.clear()
 
     def tear_down(self) -> None:
         """Kill and reap whatever there is. A ends by itself and first, because init is its child until then."""
@@ -197,6 +202,8 @@ class _Construction:
             _kill_and_reap(self._watcher)
         if self._to_watcher >= 0:
             os.close(self._to_watcher)
+        for descriptor in self._own:
+            os.close(descriptor)
         os.close(self._wire)
         if self._pty is not None:
             os.close(self._pty)
@@ -308,10 +315,20 @@ class _Child:
                 os._exit(0)
             stage = "view"
             build(self._plan)
+            if self._spec.ssh_agent:
+                stage = "agent"
+                self._offer_agent()
             self._finish(self._wire, self._spec, self._enter, self._test)
         except BaseException as error:  # noqa: BLE001 (see above)
             control.send_failed(self._wire, stage, error)
         os._exit(1)
+
+    def _offer_agent(self) -> None:
+        """Make the socket of the ssh agent in a folder of the task's own, and tell its programs where it is."""
+        path, descriptor = unix_socket.listen(_own_places(self._plan))
+        control.send(self._wire, f"sockets {SSH_AGENT}", (descriptor,))
+        os.close(descriptor)
+        self._spec.env["SSH_AUTH_SOCK"] = path  # the child's own copy
 
     def _capture(self) -> list[tuple[str, int]]:
         spec = self._spec
@@ -359,7 +376,7 @@ def _check_silence(canaries: Canaries) -> None:
         raise messages.canary_heard(heard)
 
 
-def _canary_folders(plan: Plan) -> Sequence[str]:
+def _own_places(plan: Plan) -> Sequence[str]:
     """Where a socket with a path goes: a folder that the task gets its own of, best a small one."""
     wanted = sorted(plan.replaced, key=lambda path: (path == SHARED_MEMORY, not is_within(path, "/run"), path))
     return [path for path in wanted if not any(is_within(path, one.path) for one in plan.bound)]

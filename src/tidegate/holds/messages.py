@@ -24,6 +24,7 @@ _MEANING = {
     "listener": "listen inside the task's network namespace",
     "capture": "capture the connections of the task",
     "view": "set up the files that the task sees",
+    "agent": "make the socket of the task's ssh agent",
     "enter": "give up all rights before the task starts",
     "cwd": "enter the working directory inside the hold",
 }

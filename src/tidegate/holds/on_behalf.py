@@ -25,6 +25,17 @@ class RefusedError(Exception):
         self.code = code
 
 
+class Waiting:
+    """A call that is not over: the copy of its socket, where to, and until when (monotonic seconds, 0: for ever)."""
+
+    def __init__(self, wire: int, address: bytes, target: int, deadline: float, timed_out: int) -> None:
+        self.wire = wire
+        self.address = address
+        self.target = target
+        self.deadline = deadline
+        self.timed_out = timed_out
+
+
 def attempt(wire: int, address: bytes, *, unix: bool) -> int:
     """Connect without waiting, whatever the socket says; 0 or the errno."""
     flags = fcntl.fcntl(wire, fcntl.F_GETFL)

@@ -36,6 +36,7 @@ from tidegate.holds.mountinfo import is_within
 from tidegate.holds.on_behalf import (
     NOT_YET,
     RefusedError,
+    Waiting,
     answer_at_once,
     attempt,
     field,
@@ -124,18 +125,11 @@ def _be_watcher(
     if received is None or not received[1]:
         os._exit(0)
     os.close(wire)
-    Watcher(received[1][0], view, shares, met).run()
-
-
-class _Waiting:
-    """A call that is not over: the copy of its socket, where to, and until when (monotonic seconds, 0: for ever)."""
-
-    def __init__(self, wire: int, address: bytes, target: int, deadline: float, timed_out: int) -> None:
-        self.wire = wire
-        self.address = address
-        self.target = target
-        self.deadline = deadline
-        self.timed_out = timed_out
+    listener, *own = received[1]
+    made = Watcher(listener, view, shares, met)
+    for listening in own:
+        made.know(listening)
+    made.run()
 
 
 class Watcher:
@@ -148,7 +142,7 @@ class Watcher:
         self._met = met
         self._own_root = os.open("/", os.O_PATH | os.O_CLOEXEC)
         self._files: dict[tuple[int, int], int] = {}
-        self._waiting: dict[int, _Waiting] = {}
+        self._waiting: dict[int, Waiting] = {}
         # What the kernel writes for us: an address or an option, and behind it the option's length.
         self._scratch, memory = linux.address_of(bytes(LONGEST_ADDRESS + 4))
         self._seen = memoryview(memory).cast("B")  # type: ignore[arg-type]
@@ -249,6 +243,11 @@ class Watcher:
         except OSError:
             pass  # no socket, or one without a file
         self._answer(identity, 0, CONTINUE)
+
+    def know(self, wire: int) -> None:
+        """Take a socket that listened before anybody was asked for the task's own, and close this copy of it."""
+        self._note(wire)
+        os.close(wire)
 
     def _note(self, wire: int) -> None:
         if int.from_bytes(self._option(wire, SO_DOMAIN, 4), "little") != AF_UNIX:
@@ -371,7 +370,7 @@ class Watcher:
         seconds = int.from_bytes(limit[:8], "little") + int.from_bytes(limit[8:], "little") / 1e6
         timed_out = errno.EINPROGRESS if code in NOT_YET else errno.EAGAIN
         deadline = time.monotonic() + seconds if seconds else 0.0
-        self._waiting[identity] = _Waiting(wire, address, target, deadline, timed_out)
+        self._waiting[identity] = Waiting(wire, address, target, deadline, timed_out)
         if timed_out == errno.EINPROGRESS:
             self._poll.register(wire, select.POLLOUT)
         return True

@@ -189,6 +189,8 @@ class _Loader:
             if self._folder and key not in FOLDER_KEYS:
                 advice = "move it to a --policy file or your own configuration; here may be 'network' only"
                 self._read.wrong(key_node, "a folder's policy may not hold this", key, advice)
+            elif key == "setup" and self._layer is Layer.ADMINISTRATOR:
+                self._read.wrong(key_node, "set-up commands are the user's", key, "leave it out")
             elif key in LATER_KEYS:
                 what, advice = LATER_KEYS[key]
                 self._read.wrong(key_node, what, key, advice)

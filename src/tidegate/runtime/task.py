@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import os
 
-from tidegate.holds.inside import OFF, OWN4, OWN6, PORTS
+from tidegate.holds.inside import OFF, OWN4, OWN6, PORTS, SSH_AGENT
 from tidegate.holds.name_files import own_names
 from tidegate.model.errors import StartError
 from tidegate.model.value import Value
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tidegate.holds.hold import Hold, LaunchSpec
+    from tidegate.holds.inside import TaskSockets
     from tidegate.holds.stdio import StdioPlan
     from tidegate.journal.summary import Row
     from tidegate.model.publish import Publish
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.gate_link import GateLink
     from tidegate.runtime.outcome import Outcome
     from tidegate.runtime.signals import SignalInbox
+    from tidegate.runtime.ssh_keys import KeyUse, SshKeys
 
 GATE_HOST = "127.0.0.1"
 GATE_PORT = 3128  # squid's, and HLD-4's: what people expect of a proxy
@@ -51,18 +53,21 @@ class Order(Value):
     rotate: bool = True
     capture: str = OFF
     publish: tuple[Publish, ...] = ()
+    ssh_keys: tuple[KeyUse, ...] = ()
 
 
 class Ended(Value):
     """How it went: the front's outcome and what the gate counted (None where there was no gate).
 
-    `not_begun` says what kept the command from being run, where the set-up command did.
+    `not_begun` says what kept the command from being run, where the set-up command did; `signed` are lines about the
+    ssh keys it was offered.
     """
 
     outcome: Outcome
     rows: tuple[Row, ...] | None
     more: int = 0
     not_begun: str = ""
+    signed: tuple[str, ...] = ()
 
 
 _PROXY_VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
@@ -81,8 +86,11 @@ def run_behind_gate(
     stdio: StdioPlan,
     inbox: SignalInbox,
     clock: Callable[[], float],
+    keys: SshKeys | None = None,
 ) -> Ended:
     """Run the command behind its gate and return how it ended. `clock` gives Unix time in seconds.
+
+    `keys` serve the ssh agent that the order asks for.
 
     Raises:
         StartError: when it cannot start as asked; nothing of it has run and nothing is left behind.
@@ -128,8 +136,17 @@ def run_behind_gate(
         if order.capture == PORTS:
             spec = spec.replace(capture_ports=_ports_of(policy, phase))
         follows = phase != first
+
+        def deliver(sockets: TaskSockets) -> None:
+            if keys is not None and sockets.roles == (SSH_AGENT,):
+                keys.serve(sockets)
+            elif follows:
+                link.follow(phase, sockets)
+            else:
+                link.deliver(sockets)
+
         try:
-            running = hold.launch(spec, (lambda sockets: link.follow(phase, sockets)) if follows else link.deliver)
+            running = hold.launch(spec, deliver)
         except StartError as error:
             raise link.why_not() or error from None
         try:
@@ -165,7 +182,9 @@ def run_behind_gate(
     return Ended(outcome, tuple(rows), more, sentence)
 
 
-def run_without_gate(order: Order, hold: Hold, stdio: StdioPlan, inbox: SignalInbox) -> Ended:
+def run_without_gate(
+    order: Order, hold: Hold, stdio: StdioPlan, inbox: SignalInbox, keys: SshKeys | None = None
+) -> Ended:
     """Run the command in a hold that has no gate: `open` or `offline` (HLD-5).
 
     Raises:
@@ -175,7 +194,7 @@ def run_without_gate(order: Order, hold: Hold, stdio: StdioPlan, inbox: SignalIn
 
     environment = dict(order.environ) if hold.name == "open" else without_proxies(order.environ)
     environment["TIDEGATE_TASK"] = order.task
-    running = hold.launch(_spec(order, environment, stdio), None)
+    running = hold.launch(_spec(order, environment, stdio), keys.serve if keys is not None else None)
     return Ended(Front(running, stdio, gate_fd=None, inbox=inbox).run(), None)
 
 
@@ -195,6 +214,7 @@ def _spec(order: Order, environment: dict[str, str], stdio: StdioPlan) -> Launch
         run_id=order.task,
         stdio=stdio,
         capture=order.capture,
+        ssh_agent=bool(order.ssh_keys),
     )
 
 

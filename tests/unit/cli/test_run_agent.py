@@ -132,7 +132,7 @@ def test_no_task_can_put_its_own_program_there(product: Product) -> None:
         (["--ask-for", API], f"{WAITS} (command-line)"),
         (["--profile", "closed"], f"net: {API} · refused, no rule allows it (no-rule)"),
         (["--policy", "p.yaml"], f"net: {API} · refused, no rule allows it (no-rule)"),
-        (["--phase", "install"], REFUSED),
+        (["--phase", "install"], f"{REFUSED} · install"),
         (["--harness", "claude", "--deny", API], f"{DENIED} (command-line)"),
         (["--harness", "claude", "--profile", "closed"], TUNNELED),
         (["--harness", "claude", "--policy", "p.yaml"], TUNNELED),

@@ -66,6 +66,13 @@ def test_a_folders_file_may_not_hold_one() -> None:
     assert load_policy(b"network: {}\n", "tidegate.yaml", Layer.FOLDER, folder=True).setup == ()
 
 
+def test_the_administrators_file_has_none() -> None:
+    """POL-7: it stands in a --policy file or the user's config."""
+    with pytest.raises(PolicyErrors) as caught:
+        load_policy(b"setup: npm ci\n", "/etc/tidegate/policy.yaml", Layer.ADMINISTRATOR)
+    assert "1:1: set-up commands are the user's: 'setup': leave it out" in str(caught.value)
+
+
 def test_json_is_read_the_same() -> None:
     """POL-0: a policy may be JSON."""
     text = json.dumps({"setup": ["sh", "-c", "a\nb"]})
