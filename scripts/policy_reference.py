@@ -55,6 +55,7 @@ KEYS = {
     "limits": ("mapping", "see below", "[bounds of the gate](#limits)"),
     "upstream": ("`resolve`: `check`, `skip`", "`check`", "whether addresses are checked here when an upstream proxy is used"),
     "locked": ("`true`, `false`; the administrator: a list", "`false`", "of [layers](#layers-where-policies-come-from) above only denies count"),
+    "files": ("`strict`, `normal`", "`strict` as root, else `normal`", "[what may be written](files.md)"),
     "registries": ("`tunnel`", "`tunnel`", "registries are not read inside TLS"),
     "setup": ("a text for `/bin/sh -c`, or a list of arguments", "none", "[a command](#the-set-up-command) that runs once before a task's first"),
 }  # fmt: skip

@@ -124,7 +124,26 @@ def _without_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox) -> 
     if options.hold == "open":
         say(_OPEN_WARNING)
     order = _order(options, new_log=False)
+    order = order.replace(strict=_is_strict(_files_without_gate(options.files)))
     return _with_keys(order, lambda keys: run_without_gate(order, find_hold(options.hold), stdio, inbox, keys))
+
+
+def _files_without_gate(option: str) -> str:
+    """What the option and the policies of user and administrator say of files; the rest of those has no meaning."""
+    from tidegate.runtime.administrator import FILE
+    from tidegate.runtime.policy_sources import USER_FILE, option_layer, policy_in_force
+
+    config = config_folder(os.environ)
+    if not os.path.lexists(FILE) and not os.path.lexists(os.path.join(config, USER_FILE)):
+        return option
+    options = option_layer(files=option)
+    state = state_folder(os.environ)
+    return policy_in_force(folder="", config=config, state=state, options=options, no_folder_policy=True).files
+
+
+def _is_strict(files: str) -> bool:
+    """Whether all is read-only but what is named: root could otherwise write what the machine runs later (HLD-15)."""
+    return files == "strict" if files else os.geteuid() == 0
 
 
 def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: GateLink) -> Ended:
@@ -145,7 +164,9 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
         folder=order.folder,
         config=config_folder(os.environ),
         state=state_folder(os.environ),
-        options=option_layer(allow=options.allow, ask=options.ask_for, deny=options.deny, profile=options.profile),
+        options=option_layer(
+            allow=options.allow, ask=options.ask_for, deny=options.deny, profile=options.profile, files=options.files
+        ),
         policy_file=options.policy,
         trust_folder=options.trust_folder,
         no_folder_policy=options.no_folder_policy,
@@ -153,6 +174,7 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
     )
     if policy.setup and order.phase == Phase.INSTALL.value:
         policy = policy.replace(setup=(), notes=(*policy.notes, _SET_UP_BY_HAND))
+    order = order.replace(strict=_is_strict(policy.files))
     for note in (*policy.notes, agent.note(policy) if agent is not None else ""):
         if note:
             say(f"note: {note}")
@@ -210,7 +232,9 @@ def _written(options: RunOptions, folder: str) -> tuple[str, ...]:
 
 def _order(options: RunOptions, *, new_log: bool) -> Order:
     from tidegate.runtime.agent import agent_files, harness_file
+    from tidegate.runtime.caches import writable_folders
     from tidegate.runtime.folder_policy import FOLDER_FILE
+    from tidegate.runtime.guarded import guarded_files
     from tidegate.runtime.installation import installation_paths, out_of_sight
     from tidegate.runtime.policy_sources import USER_FILE
     from tidegate.runtime.task import Order
@@ -249,7 +273,10 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
         private = private_files(uses)
     ours = (state, config_folder(environ), cache_folder(environ), *default_folders(environ), *private)
     hidden = tuple(dict.fromkeys(ours))
-    _check_streams((*readonly, *hidden))
+    home = os.path.realpath(environ["HOME"]) if os.path.isabs(environ.get("HOME", "")) else ""
+    writable = writable_folders(environ, home)  # first: what it makes is there when the rest is looked at
+    later = guarded_files(environ, folder, home)
+    _check_streams((*readonly, *later.guarded, *hidden))
     return Order(
         task=task,
         phase=options.phase,
@@ -259,6 +286,10 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
         shares=(*options.shares, *(Share(path, readonly=True) for path in out_of_sight(installed))),
         hidden=hidden,
         readonly=tuple(readonly),
+        guarded=later.guarded,
+        closed=later.closed,
+        writable=writable,
+        told=later.told,
         selftest=options.selftest,
         log=log,
         rotate=not options.log,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 HOLDS = ("netns", "open", "offline")
 CAPTURES = ("on", "ports", "off")
+FILES = ("strict", "normal")
 
 USAGE = """\
 usage: tidegate run [options] [--] COMMAND [ARGUMENT ...]
@@ -43,6 +44,9 @@ what it may touch
   --ssh-key KEY:HOST      offer an ssh agent that signs with this key for logins at HOST (may be repeated); the key
                           itself stays outside
   --share PATH[:ro]       show PATH to the command (its /tmp, /run and /dev are its own)
+  --files MODE            strict (the default for root): only the workspace, temporary folders, caches and what is
+                          shared can be written; normal (for others): all you can write but what would run later
+                          (start-up files, hooks, programs on the PATH). "Read-only file system"? --share PATH opens it
   --hold NAME             netns (the default), open or offline
   --no-network            the same as --hold offline: no socket but between its own processes
   --open-network          the same as --hold open: no gate and no policy; says so each time
@@ -65,8 +69,8 @@ exit status: the command's own (126 not executable, 127 not found, 128+n by sign
 """
 
 _VALUED = (
-    "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--phase", "--share", "--hold", "--capture",
-    "--publish", "--ssh-key", "--log", "--report", "--status-file",
+    "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--phase", "--share", "--files", "--hold",
+    "--capture", "--publish", "--ssh-key", "--log", "--report", "--status-file",
 )  # fmt: skip
 _FOR_A_GATE = (
     "--capture", "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--fail-on-refusal",
@@ -108,6 +112,7 @@ class RunOptions(Value):
     no_folder_policy: bool = False
     shares: tuple[Share, ...] = ()
     ssh_keys: tuple[str, ...] = ()
+    files: str = ""
     hold: str = "netns"
     capture: str = "on"
     publish: tuple[Publish, ...] = ()
@@ -189,6 +194,9 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         raise UsageError(f"there is no capture {capture!r}", fix=f"one of {', '.join(CAPTURES)}")
     if hold == "offline" and "--ssh-key" in given:
         raise UsageError("--ssh-key has no meaning without a network", fix="leave --ssh-key or --no-network out")
+    files = one("--files")
+    if files and files not in FILES:
+        raise UsageError(f"there is no --files {files!r}", fix=f"one of {', '.join(FILES)}")
     if hold != "netns":
         capture = "off"
         for name in _FOR_A_GATE:
@@ -207,6 +215,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         no_folder_policy="--no-folder-policy" in given,
         shares=tuple(_share(text) for text in given.get("--share", ())),
         ssh_keys=tuple(given.get("--ssh-key", ())),
+        files=files,
         hold=hold,
         capture=capture,
         publish=_published(given.get("--publish", ()), hold),

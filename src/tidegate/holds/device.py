@@ -72,4 +72,4 @@ def place(tree: int, path: str) -> None:
         os.makedirs(above, 0o755, exist_ok=True)
         if not folder:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644))
-    mounts.attach(tree, path)
+    mounts.attach_real(tree, path)

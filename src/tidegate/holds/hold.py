@@ -38,7 +38,10 @@ class Share(Value):
 
 
 class LaunchSpec(Value):
-    """One task to be run. Paths are absolute; `workspace` is a real path."""
+    """One task to be run. Paths are absolute; `workspace` is a real path.
+
+    `readonly`, `guarded`, `closed`, `writable` and `strict` are what layers.py says of them; `readonly` is firm.
+    """
 
     argv: tuple[str, ...]
     env: dict[str, str]
@@ -47,6 +50,10 @@ class LaunchSpec(Value):
     shares: tuple[Share, ...] = ()
     hidden: tuple[str, ...] = ()
     readonly: tuple[str, ...] = ()
+    guarded: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    strict: bool = False
     port: int = GATE_PORT
     selftest: bool = True
     run_id: str = ""

@@ -32,5 +32,8 @@ class Masks:
         return mounts.clone(self._folder if folder else self._file, recursive=False)
 
     def cover(self, path: str, *, folder: bool) -> None:
-        """Put the empty folder or the empty file over `path`; a last symlink is itself covered."""
-        mounts.attach(self.empty(folder=folder), path)
+        """Put the empty folder or the empty file over `path`; a last symlink is itself covered.
+
+        No other part of `path` may be a symlink: another task could have put it there.
+        """
+        mounts.attach_real(self.empty(folder=folder), path)

@@ -29,11 +29,13 @@ def clone(path: str, *, recursive: bool = True) -> int:
     return linux.call("open_tree", linux.AT_FDCWD, linux.path(path), flags)
 
 
-def clone_real(path: str) -> int:
-    """As `clone`, of a path without symlinks: another task could have put one there since it was looked at.
+def open_real(path: str) -> int:
+    """A descriptor (O_PATH) of what is at `path`, which leads through no symlink; it may be one itself.
+
+    Another task could have put a symlink on the way since it was looked at.
 
     Raises:
-        OSError: ELOOP or ENOTDIR where one was.
+        OSError: ENOTDIR where one was.
     """
     at = os.open("/", os.O_PATH | os.O_CLOEXEC)
     try:
@@ -42,12 +44,30 @@ def clone_real(path: str) -> int:
                 below = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
                 os.close(at)
                 at = below
-        if stat.S_ISLNK(os.fstat(at).st_mode):
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-        flags = linux.OPEN_TREE_CLONE | linux.OPEN_TREE_CLOEXEC | linux.AT_RECURSIVE | linux.AT_EMPTY_PATH
-        return linux.call("open_tree", at, b"\0", flags)
+    except BaseException:
+        os.close(at)
+        raise
+    return at
+
+
+def clone_real(path: str) -> int:
+    """As `clone`, of a path without symlinks.
+
+    Raises:
+        OSError: ELOOP or ENOTDIR where one was.
+    """
+    at = open_real(path)
+    try:
+        return _clone_at(at, path)
     finally:
         os.close(at)
+
+
+def _clone_at(at: int, path: str) -> int:
+    if stat.S_ISLNK(os.fstat(at).st_mode):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+    flags = linux.OPEN_TREE_CLONE | linux.OPEN_TREE_CLOEXEC | linux.AT_RECURSIVE | linux.AT_EMPTY_PATH
+    return linux.call("open_tree", at, b"\0", flags)
 
 
 def attach(tree: int, path: str) -> None:
@@ -58,15 +78,37 @@ def attach(tree: int, path: str) -> None:
         os.close(tree)
 
 
-def set_attributes(where: str | int, attributes: int, *, recursive: bool = False, propagation: int = 0) -> None:
-    """Add attributes (and set the propagation) to the mount at a path, or to a detached tree."""
+def attach_real(tree: int, path: str) -> None:
+    """As `attach`, at a path without symlinks; where the last part is one, it is covered itself.
+
+    Raises:
+        OSError: ENOTDIR where a part on the way is a symlink now.
+    """
+    try:
+        at = open_real(path)
+        try:
+            _attach_at(tree, at)
+        finally:
+            os.close(at)
+    finally:
+        os.close(tree)
+
+
+def _attach_at(tree: int, at: int) -> None:
+    linux.call("move_mount", tree, b"\0", at, b"\0", linux.MOVE_MOUNT_F_EMPTY_PATH | linux.MOVE_MOUNT_T_EMPTY_PATH)
+
+
+def set_attributes(
+    where: str | int, attributes: int, *, recursive: bool = False, propagation: int = 0, clear: int = 0
+) -> None:
+    """Add attributes to the mount at a path, or to a detached tree; `clear` some, and set the propagation."""
     flags = linux.AT_RECURSIVE if recursive else 0
     if isinstance(where, int):
         at, name, flags = where, b"\0", flags | linux.AT_EMPTY_PATH
     else:
         at, name = linux.AT_FDCWD, linux.path(where)
     # struct mount_attr: attr_set, attr_clr, propagation, userns_fd, each 64 bits
-    wanted = b"".join(value.to_bytes(8, "little") for value in (attributes, 0, propagation, 0))
+    wanted = b"".join(value.to_bytes(8, "little") for value in (attributes, clear, propagation, 0))
     linux.call("mount_setattr", at, name, flags, wanted, len(wanted))
 
 
@@ -90,3 +132,21 @@ def bind_read_only(path: str, *, recursive: bool = True) -> None:
     tree = clone(path, recursive=recursive)
     set_attributes(tree, READ_ONLY, recursive=recursive)
     attach(tree, path)
+
+
+def protect_real(path: str) -> None:
+    """As `bind_read_only`, at a path without symlinks: what is cloned and what is covered are the same file.
+
+    Raises:
+        OSError: ELOOP or ENOTDIR where there is one now.
+    """
+    at = open_real(path)
+    try:
+        tree = _clone_at(at, path)
+        try:
+            set_attributes(tree, READ_ONLY, recursive=True)
+            _attach_at(tree, at)
+        finally:
+            os.close(tree)
+    finally:
+        os.close(at)

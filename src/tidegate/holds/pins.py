@@ -73,23 +73,25 @@ def needed_pins(paths: Iterable[str], uid: int) -> list[tuple[str, str]]:
     for path in paths:
         for folder, name in names_on_the_way(path):
             if folder not in open_folders:
-                open_folders[folder] = _could_write(folder, uid)
+                open_folders[folder] = could_write(folder, uid)
             if open_folders[folder]:
                 wanted[folder, name] = None
     return list(wanted)
 
 
 def hold_in_place(pins: Iterable[tuple[str, str]], masks: Masks) -> None:
-    """Put a mount on each of these names, out of sight.
+    """Put a mount on each of these names, in copies that are read-only and out of sight.
 
-    Must run when everything else but the task's /dev is mounted: copies of folders bring along what covers /proc.
+    Must run when what is not to be seen is covered, and /proc: copies of folders bring that along.
     """
     shown: dict[str, str] = {}
     for folder, name in pins:
         if folder not in shown:
             shown[folder] = f"{WORKSHOP}/{len(shown)}"
             os.mkdir(shown[folder])
-            mounts.attach(mounts.clone(folder), shown[folder])
+            copy = mounts.clone(folder)
+            mounts.set_attributes(copy, mounts.READ_ONLY, recursive=True)
+            mounts.attach(copy, shown[folder])
         target = f"{shown[folder]}/{name}"
         try:
             mode = os.lstat(target).st_mode
@@ -102,7 +104,7 @@ def hold_in_place(pins: Iterable[tuple[str, str]], masks: Masks) -> None:
             ) from error
 
 
-def _could_write(folder: str, uid: int) -> bool:
+def could_write(folder: str, uid: int) -> bool:
     """Whether this user may change names in the folder, now or after a chmod of its own."""
     return uid == 0 or os.stat(folder).st_uid == uid or os.access(folder, os.W_OK)
 

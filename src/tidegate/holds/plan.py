@@ -14,9 +14,10 @@ import stat
 
 from tidegate.holds.device import SHARED_MEMORY
 from tidegate.holds.inside import OFF
+from tidegate.holds.layers import Step, Wishes, readonly_at, steps
 from tidegate.holds.mountinfo import aliases, is_within, read_mounts
 from tidegate.holds.name_files import RESOLV_TEXT, name_files
-from tidegate.holds.pins import needed_pins
+from tidegate.holds.pins import could_write, needed_pins
 from tidegate.holds.sockets import listed_sockets
 from tidegate.model.errors import StartError
 from tidegate.model.value import Value
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 OWN_FOLDERS = ("/tmp", "/run", "/var/run", SHARED_MEMORY)  # noqa: S108 (these are what is replaced)
 SYSTEM_FOLDERS = ("/proc", "/sys", "/dev")
 TEMPORARY = ("TMPDIR", "TMP", "TEMP", "TEMPDIR")
+MOST_FILES = 256  # loose files of a closed folder that stay writable; each costs a mount
 KEPT_LINKS = ("current-system", "booted-system", "opengl-driver", "shm")  # /run of NixOS, Debian: where PATH leads
 
 
@@ -49,11 +51,17 @@ class Plan(Value):
     links: tuple[tuple[str, str], ...]
     bound: tuple[Bound, ...]
     devices: tuple[Bound, ...]
-    readonly: tuple[str, ...]
+    steps: tuple[Step, ...]
     hidden: tuple[str, ...]
     sockets: tuple[str, ...]
     pins: tuple[tuple[str, str], ...]
     names: tuple[NameFile, ...] = ()
+    strict: bool = False
+
+    @property
+    def readonly(self) -> tuple[str, ...]:
+        """What is bound read-only."""
+        return tuple(step.path for step in self.steps if step.readonly)
 
     @property
     def asks_loopback(self) -> bool:
@@ -70,14 +78,13 @@ def make_plan(spec: LaunchSpec, uid: int) -> Plan:
     table = read_mounts()
     replaced = _replaced(spec)
     hidden = _outermost(_everywhere(_hidden(spec.hidden), table))
-    real = (os.path.realpath(path) for path in spec.readonly if os.path.exists(path))
-    readonly = _outermost(tuple(dict.fromkeys(real)))
     _check_workspace(spec.workspace, replaced, hidden)
     shares = tuple(_share(share, hidden) for share in spec.shares)
     bound = [share for share in shares if not is_within(share.path, "/dev") or is_within(share.path, SHARED_MEMORY)]
     home = os.path.realpath(spec.env.get("HOME", "/"))
     kept = [path for path in (spec.workspace, home) if path and _is_below(path, replaced) and os.path.exists(path)]
     bound += [Bound(path, readonly=False) for path in kept]
+    view = steps(_wishes(spec, shares, hidden, table, uid))
     return Plan(
         mounts=table,
         replaced=replaced,
@@ -85,16 +92,74 @@ def make_plan(spec: LaunchSpec, uid: int) -> Plan:
         links=_links(),
         bound=tuple(sorted(bound, key=lambda one: (len(one.path), one.readonly))),
         devices=tuple(share for share in shares if share not in bound),
-        readonly=tuple(path for path in _everywhere(readonly, table) if not _is_within_any(path, hidden)),
+        steps=view,
         hidden=hidden,
         sockets=_sockets(table, replaced, bound, shares, hidden),
-        pins=tuple(
-            (folder, name)
-            for folder, name in needed_pins((*spec.hidden, *spec.readonly), uid)
-            if not _is_within_any(folder, hidden)
-        ),
+        pins=_pins(spec, view, hidden, table, uid),
         names=() if spec.capture == OFF else name_files(os.uname().nodename, replaced, (one.path for one in bound)),
+        strict=spec.strict,
     )
+
+
+def _wishes(
+    spec: LaunchSpec, shares: tuple[Bound, ...], hidden: tuple[str, ...], table: tuple[Mount, ...], uid: int
+) -> Wishes:
+    """What was asked for, as real paths of what is there, with the other names of what is protected."""
+
+    def seen(paths: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(path for path in paths if not _is_within_any(path, hidden))
+
+    closed = {}
+    firm = list(_everywhere(_outermost(_real(spec.readonly)), table))
+    for folder in seen(_real(spec.closed)):
+        if folder != "/" and os.path.isdir(folder) and could_write(folder, uid):
+            closed[folder] = seen(_children(folder))
+            firm += [other for other in aliases(folder, table) if _is_same(folder, other)]
+    return Wishes(
+        workspace=spec.workspace or "",
+        shared=tuple(one.path for one in shares if not one.readonly and not is_within(one.path, "/dev")),
+        firm=seen(tuple(firm)),
+        guarded=seen(_everywhere(_outermost(_real(spec.guarded)), table)),
+        closed=closed,
+        writable=tuple(path for path in seen(_real(spec.writable)) if not _is_within_any(path, SYSTEM_FOLDERS)),
+        strict=spec.strict,
+    )
+
+
+def _real(paths: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(os.path.realpath(path) for path in paths if os.path.exists(path)))
+
+
+def _children(folder: str) -> tuple[str, ...]:
+    """What is in a closed folder and can be bound: folders, and files up to a bound; links cannot be changed there."""
+    found: list[str] = []
+    files = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                found.append(entry.path)
+            elif entry.is_file(follow_symlinks=False) and files < MOST_FILES:
+                files += 1
+                found.append(entry.path)
+    return tuple(found)
+
+
+def _pins(
+    spec: LaunchSpec, view: tuple[Step, ...], hidden: tuple[str, ...], table: tuple[Mount, ...], uid: int
+) -> tuple[tuple[str, str], ...]:
+    """The names that must be held: none where the folder is read-only by whatever name it has."""
+    said = {step.path: step.readonly for step in view}
+    fixed: dict[str, bool] = {}
+    found = []
+    for folder, name in needed_pins((*spec.hidden, *spec.readonly, *spec.guarded, *spec.closed), uid):
+        if folder not in fixed:
+            names = (folder, *(other for other in aliases(folder, table) if _is_same(folder, other)))
+            fixed[folder] = _is_within_any(folder, hidden) or all(
+                readonly_at(path, said, strict=spec.strict) for path in names
+            )
+        if not fixed[folder]:
+            found.append((folder, name))
+    return tuple(found)
 
 
 def _replaced(spec: LaunchSpec) -> tuple[str, ...]:
@@ -197,7 +262,15 @@ def _everywhere(paths: tuple[str, ...], table: tuple[Mount, ...]) -> tuple[str, 
 def _same(path: str, other: str) -> bool:
     """Whether `other` still leads there: a later mount may lie over it. A part of `path` counts as it is."""
     try:
-        return os.path.lexists(other) and (is_within(other, path) or os.path.samestat(os.lstat(path), os.lstat(other)))
+        return os.path.lexists(other) and (is_within(other, path) or _is_same(path, other))
+    except OSError:
+        return False
+
+
+def _is_same(path: str, other: str) -> bool:
+    """Whether `other` shows this very folder now."""
+    try:
+        return os.path.samestat(os.lstat(path), os.lstat(other))
     except OSError:
         return False
 

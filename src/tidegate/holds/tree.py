@@ -2,7 +2,8 @@
 
 The order is the point. Nothing leaks in or out of the namespace from the first line on; nothing on the machine's file
 systems is a device or set-user-id any more. Then the kernel's own files. Then what is protected, still in
-the machine's tree, so that a folder cloned afterwards brings its masks along, whatever is bound where. Last the task's
+the machine's tree, so that a folder cloned afterwards brings its masks along, whatever is bound where: first what is
+covered, then the steps of layers.py, outermost first. Last the task's
 own folders, and in them what is bound back. The machine's /tmp, /run and /dev stay below, out of reach: a mount
 on top of them cannot be taken away by the task, nor in a namespace that it makes (they are locked there).
 
@@ -17,14 +18,16 @@ import os
 import stat
 
 from tidegate.holds import device, kernel_files, linux, mounts, name_files
-from tidegate.holds.masks import Masks
+from tidegate.holds.masks import WORKSHOP, Masks
 from tidegate.holds.mountinfo import is_within
 from tidegate.holds.pins import hold_in_place
+from tidegate.model.errors import StartError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidegate.holds.plan import Bound, Plan
 
+_MOVED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _MODES = {"/run": "755", "/var/run": "755"}
 
 
@@ -51,7 +54,6 @@ def build(plan: Plan) -> None:
     for one, (_path, tree) in zip(plan.bound, trees, strict=True):
         if one.readonly:
             mounts.set_attributes(tree, mounts.READ_ONLY, recursive=True)
-    hold_in_place(plan.pins, masks)
     named = name_files.take(plan.names)
     device.make_dev(nodes)
     own_folders(plan)
@@ -64,14 +66,12 @@ def build(plan: Plan) -> None:
 
 def _reaches_shared_memory(plan: Plan) -> bool:
     """Whether anything that is bound or protected lies in the machine's /dev/shm."""
-    paths = (*plan.readonly, *plan.hidden, *plan.sockets, *(one.path for one in plan.bound))
+    paths = (*(step.path for step in plan.steps), *plan.hidden, *plan.sockets, *(one.path for one in plan.bound))
     return any(is_within(path, device.SHARED_MEMORY) for path in paths)
 
 
 def protect(plan: Plan, masks: Masks) -> None:
-    """Read-only what is read-only, cover what is hidden and the sockets in sight."""
-    for path in plan.readonly:
-        mounts.bind_read_only(path)
+    """Cover what is hidden and the sockets in sight, then make read-only what is read-only."""
     for path in plan.hidden:
         masks.cover(path, folder=stat.S_ISDIR(os.lstat(path).st_mode))
     for path in plan.sockets:
@@ -80,6 +80,40 @@ def protect(plan: Plan, masks: Masks) -> None:
         except OSError as error:
             if error.errno != errno.ENOENT:  # it has been closed and removed since it was listed
                 raise
+    hold_in_place(plan.pins, masks)  # before there are more mounts for its copies to bring along
+    kept = {step.path: _as_it_is(step.path) for step in plan.steps if not step.readonly}
+    if plan.strict:
+        mounts.set_attributes("/", mounts.READ_ONLY, recursive=True)
+        for ours in ("/proc", WORKSHOP):  # what is read-only of /proc is so by mounts of its own
+            mounts.set_attributes(ours, 0, clear=mounts.READ_ONLY)
+    for step in plan.steps:
+        try:
+            if step.readonly:
+                mounts.protect_real(step.path)
+            elif kept[step.path] >= 0:
+                mounts.attach_real(kept[step.path], step.path)
+        except OSError as error:
+            if error.errno not in _MOVED:
+                raise
+            raise _moved(step.path) from error
+
+
+def _as_it_is(path: str) -> int:
+    """A clone of what a step will put back; -1 where it has been removed: it stays read-only."""
+    try:
+        return mounts.clone_real(path)
+    except FileNotFoundError:
+        return -1
+    except OSError as error:
+        if error.errno not in _MOVED:
+            raise
+        raise _moved(path) from error
+
+
+def _moved(path: str) -> StartError:
+    return StartError(
+        f"{path} was moved or replaced while its protection was set up", fix="start it again", code="hold-moved"
+    )
 
 
 def own_folders(plan: Plan) -> None:
@@ -87,7 +121,7 @@ def own_folders(plan: Plan) -> None:
     for path in plan.replaced:
         if path != device.SHARED_MEMORY:  # that one is there
             mode = _MODES.get(path, "1777" if path.endswith("tmp") else "700")
-            mounts.attach(mounts.new_file_system("tmpfs", (("mode", mode),), mounts.SAFE), path)
+            mounts.attach_real(mounts.new_file_system("tmpfs", (("mode", mode),), mounts.SAFE), path)
     for path, bits in plan.made:
         os.makedirs(path, 0o755, exist_ok=True)
         os.chmod(path, bits)

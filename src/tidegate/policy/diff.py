@@ -166,6 +166,8 @@ def _admits(policy: Policy, rule: Rule | None) -> tuple[str, ...]:
 def _settings(before: Policy, after: Policy) -> Iterator[str]:
     if before.tls == "strict" and after.tls != "strict":
         yield "tls: strict → any: what is no TLS, or names no host, passes"
+    if after.files not in {before.files, "strict"}:
+        yield f"files: {before.files or 'by user'} → {after.files or 'by user'}: more may be written"
     if before.upstream_resolve == "check" and after.upstream_resolve == "skip":
         yield "upstream.resolve: check → skip: addresses of names are no longer checked here"
     freed = sorted(before.protected_ports - after.protected_ports)

@@ -9,7 +9,8 @@ line; each is text that was read elsewhere. `join` is the whole meaning of their
   policy that names hosts or phases and no profile gets exactly its own: no preset, and what no rule names is denied.
 * Phases that such a policy leaves out, or leaves empty, are closed; only the command line adds rules to them, not a
   harness or a remembered answer either.
-* A locked layer takes only denies from the layers above it, and harness hosts. Protected ports of all layers add up.
+* A locked layer takes only denies from the layers above it, `files: strict`, and harness hosts. Protected ports of all
+  layers add up.
 * Every other setting is the last layer's that names it.
 
 What it does not do: whether a layer may say something at all (POL-9) is judged where its text is read.
@@ -82,6 +83,7 @@ class PolicyLayer(Value):
     locked: bool = False
     locks: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
+    files: str | None = None
 
     @property
     def names_hosts(self) -> bool:
@@ -142,13 +144,19 @@ def join(*layers: PolicyLayer) -> Policy:
         limits=DEFAULT_LIMITS.replace(**limits) if limits else DEFAULT_LIMITS,
         setup=set_up[-1].setup if set_up else (),
         notes=notes,
+        files=_last([layer.files for layer in ordered], ""),
     )
 
 
 def command_line(
-    *, allow: Sequence[str] = (), ask: Sequence[str] = (), deny: Sequence[str] = (), profile: str | None = None
+    *,
+    allow: Sequence[str] = (),
+    ask: Sequence[str] = (),
+    deny: Sequence[str] = (),
+    profile: str | None = None,
+    files: str | None = None,
 ) -> PolicyLayer:
-    """Return the layer of `--allow`, `--ask-for`, `--deny` and `--profile`; each rule counts in both phases.
+    """Return the layer of `--allow`, `--ask-for`, `--deny`, `--profile` and `--files`; each rule is for both phases.
 
     `@preset` stands for the hosts of a preset.
 
@@ -173,7 +181,7 @@ def command_line(
             )
     if profile is not None and profile not in PROFILES:
         raise RuleError("there is no such profile", f"one of {', '.join(PROFILES)}")
-    return PolicyLayer(Layer.COMMAND_LINE, "command line", tuple(rows), tuple(presets), profile=profile)
+    return PolicyLayer(Layer.COMMAND_LINE, "command line", tuple(rows), tuple(presets), profile=profile, files=files)
 
 
 def remembered_layer(rules: Iterable[tuple[str, int, Phase, str]]) -> PolicyLayer:
@@ -209,6 +217,7 @@ def _under_the_lock(layers: list[PolicyLayer]) -> tuple[list[PolicyLayer], tuple
                 tuple(row for row in layer.rows if row[VERDICT] == _DENY),
                 tuple(use for use in layer.presets if use.verdict is Verdict.DENY),
                 protected_ports=layer.protected_ports,
+                files=layer.files if layer.files == "strict" else None,
             )
             kept.append(denies)
             if layer.replace(default_source="") != denies:

@@ -5,7 +5,8 @@ Rules of the file:
 * A key of SPEC that this version gives no effect is refused with a line that says so. Accepting and ignoring it would
   leave a person believing in a fence that is not there; an `allow` with `methods` would even become a wider allow.
 * A policy with one error loads not at all; nothing is repaired, converted or guessed.
-* A folder's file lies where a task can write, so it may name hosts in `network` and nothing else (POL-9).
+* A folder's file lies where a task can write: it may name hosts in `network`, say `files: strict`, and nothing else
+  (POL-9).
 * Rules become rows (rows.py), presets and mirrors stay names: which hosts a preset has is decided by `layers.join`.
 
 10,000 rules load in about 50 ms on the 2-core machine this was written on (C parser 10 ms, tree 5 ms, rules 35 ms), in
@@ -43,13 +44,12 @@ POLICY_KEYS: Final = (
     "profile", "default", "network", "presets", "private", "own", "protected_ports", "tls", "limits", "upstream",
     "locked", "registries", "setup", "git", "inspect", "files",
 )  # fmt: skip
-FOLDER_KEYS: Final = ("network",)
+FOLDER_KEYS: Final = ("network", "files")
 
 NEEDS_INSPECTION: Final = "needs inspection, which this version does not have"
 LATER_KEYS: Final = {
     "git": (f"'git' {NEEDS_INSPECTION}", "leave it out; a push is not told from a fetch until then"),
     "inspect": (f"'inspect' {NEEDS_INSPECTION}", "leave it out; nothing is inspected until then"),
-    "files": ("this version has no rules for files", "leave it out"),
 }
 
 # Bounds of `limits`, per field of model.limits.Limits: least, most, whole number. The most is what one gate can hold
@@ -154,6 +154,7 @@ class _Loader:
         self._setup: tuple[str, ...] = ()
         self._locked = False
         self._locks: tuple[str, ...] = ()
+        self._files: str | None = None
 
     def layer(self) -> PolicyLayer:
         """Return what was gathered; only meaningful without problems."""
@@ -177,6 +178,7 @@ class _Loader:
             locked=self._locked,
             setup=self._setup,
             locks=self._locks,
+            files=self._files,
         )
 
     def root(self, node: Node) -> None:
@@ -187,7 +189,7 @@ class _Loader:
             return
         for key, key_node, value in self._read.pairs(node, "the policy", POLICY_KEYS, _TOP_HINTS, _TOP_EXAMPLE):
             if self._folder and key not in FOLDER_KEYS:
-                advice = "move it to a --policy file or your own configuration; here may be 'network' only"
+                advice = "move it to a --policy file or your own configuration; here may be 'network' and 'files' only"
                 self._read.wrong(key_node, "a folder's policy may not hold this", key, advice)
             elif key == "setup" and self._layer is Layer.ADMINISTRATOR:
                 self._read.wrong(key_node, "set-up commands are the user's", key, "leave it out")
@@ -236,6 +238,9 @@ class _Loader:
             self._own = _OWN.get(read.word(node, of, _OWN, hints) or "")
         elif key == "tls":
             self._tls = read.word(node, of, ("any", "strict"))
+        elif key == "files":
+            hints = {"normal": "leave it out; a folder's policy cannot widen what a task may write"}
+            self._files = read.word(node, of, ("strict",) if self._folder else ("strict", "normal"), hints)
         elif key == "registries":
             hints = {"read": f"write 'tunnel'; read-only registries {NEEDS_INSPECTION.replace('needs', 'need')}"}
             read.word(node, of, ("tunnel",), hints)

@@ -31,7 +31,7 @@ class Policy(Value):
     `default_source` says where that comes from. `closed_phases` allow nothing that no rule names and ask for nothing
     (POL-7). `modes` is what admission after resolving needs (ADR-2). `tls` is `any` or `strict`; `upstream_resolve` is
     `check` or `skip` (ADR-5). `setup` is the command of the install phase, empty where there is none. `notes` are
-    lines for people about what the join left out.
+    lines for people about what the join left out. `files` is `strict`, `normal`, or '' where nobody has said (HLD-15).
     """
 
     index: RuleIndex
@@ -45,6 +45,7 @@ class Policy(Value):
     limits: Limits = DEFAULT_LIMITS
     setup: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    files: str = ""
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -92,6 +93,7 @@ def make_policy(
     limits: Limits = DEFAULT_LIMITS,
     setup: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
+    files: str = "",
 ) -> Policy:
     """Return a policy with these rules (rows, or Rule objects); everything left out is the strictest native default."""
     return Policy(
@@ -106,4 +108,5 @@ def make_policy(
         limits,
         setup,
         notes,
+        files,
     )

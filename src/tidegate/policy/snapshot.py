@@ -39,6 +39,7 @@ def to_plain(policy: Policy) -> tuple[Any, ...]:
         tuple(getattr(limits, field) for field in Limits._fields),
         policy.setup,
         policy.notes,
+        policy.files,
     )
 
 
@@ -65,4 +66,5 @@ def from_plain(data: tuple[Any, ...]) -> Policy:
         limits=Limits(*data[12]),
         setup=data[13],
         notes=data[14],
+        files=data[15],
     )

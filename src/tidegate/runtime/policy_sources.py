@@ -80,7 +80,12 @@ def read_policy_file(path: str, *, folder: bool = False, what: str = "policy") -
 
 
 def option_layer(
-    *, allow: Sequence[str] = (), ask: Sequence[str] = (), deny: Sequence[str] = (), profile: str = ""
+    *,
+    allow: Sequence[str] = (),
+    ask: Sequence[str] = (),
+    deny: Sequence[str] = (),
+    profile: str = "",
+    files: str = "",
 ) -> PolicyLayer:
     """Return the layer of the command line's own options.
 
@@ -94,7 +99,7 @@ def option_layer(
             except RuleError as error:
                 raise UsageError(f"{option} {_shown(text)}: {error.what}", fix=error.advice) from None
     try:
-        return command_line(allow=allow, ask=ask, deny=deny, profile=profile or None)
+        return command_line(allow=allow, ask=ask, deny=deny, profile=profile or None, files=files or None)
     except RuleError as error:
         raise UsageError(f"--profile {_shown(profile)}: {error.what}", fix=error.advice) from None
 

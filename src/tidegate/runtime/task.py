@@ -50,10 +50,15 @@ class Order(Value):
     readonly: tuple[str, ...]
     selftest: bool
     log: str
+    guarded: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
     rotate: bool = True
     capture: str = OFF
     publish: tuple[Publish, ...] = ()
     ssh_keys: tuple[KeyUse, ...] = ()
+    strict: bool = False
 
 
 class Ended(Value):
@@ -209,6 +214,10 @@ def _spec(order: Order, environment: dict[str, str], stdio: StdioPlan) -> Launch
         shares=order.shares,
         hidden=order.hidden,
         readonly=order.readonly,
+        guarded=order.guarded,
+        closed=order.closed,
+        writable=order.writable,
+        strict=order.strict,
         port=GATE_PORT,
         selftest=order.selftest,
         run_id=order.task,

@@ -483,7 +483,7 @@ def test_a_users_policy_kept_among_the_dotfiles_is_read_only(tmp_path: Path) -> 
     (tmp_path / "dotfiles/policy.yaml").write_text("network: {}\n")
     (tmp_path / ".config/tidegate/policy.yaml").symlink_to(tmp_path / "dotfiles/policy.yaml")
     script = "cd ~/dotfiles; echo >>policy.yaml && echo file; rm policy.yaml && echo rm; mv . ../d && echo up; touch b"
-    assert _attempts(tmp_path, script=script) == ""
+    assert _attempts(tmp_path, "--files", "normal", script=script) == ""
     assert (tmp_path / "dotfiles/b").exists()
 
 

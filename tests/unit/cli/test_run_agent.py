@@ -111,17 +111,19 @@ def test_a_script_of_the_workspace_gets_nothing_in_silence(product: Product) -> 
 
 def test_no_task_can_put_its_own_program_there(product: Product) -> None:
     """HLD-15: what a later run would recognise cannot be written, replaced or moved by a task before it."""
+    (product.home / "notes").mkdir()
+    if product.user:
+        os.chown(product.home / "notes", 12345, 12345)
     script = (
         "cd $HOME/agents; (echo x >>claude) 2>/dev/null && echo wrote;"
         "rm -f claude 2>/dev/null && echo removed; mv claude old 2>/dev/null && echo renamed;"
         "cp /bin/true new; mv -f new claude 2>/dev/null && echo replaced;"
-        "mv $HOME/agents $HOME/others 2>/dev/null && echo moved; ls"
+        "mv $HOME/agents $HOME/others 2>/dev/null && echo moved; ls; touch $HOME/notes/new && echo beside"
     )
-    done = product.run("--", "sh", "-c", script)
-    assert done.stdout == "claude\nnew\n", done.stderr
-    (product.home / "agents" / "new").unlink()
-    done = product.run("--", "sh", "-c", script, cwd=product.home)  # the home as the workspace
-    assert done.stdout == "claude\nnew\n", done.stderr
+    done = product.run("--files", "normal", "--", "sh", "-c", script)
+    assert done.stdout == "claude\nbeside\n", done.stderr
+    done = product.run("--files", "normal", "--", "sh", "-c", script, cwd=product.home)  # the home as the workspace
+    assert done.stdout == "claude\nbeside\n", done.stderr
     assert product.run("--", "claude").stdout == REACHED
 
 

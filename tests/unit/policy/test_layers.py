@@ -226,6 +226,22 @@ def test_a_locked_layer_below_cannot_be_replaced() -> None:
     assert join(file("a.test", locked=True), command_line(deny=["b.test"])).notes == ()
 
 
+@pytest.mark.parametrize(
+    ("user", "option", "locked", "expected"),
+    [
+        (None, None, False, ""),
+        ("strict", None, False, "strict"),
+        ("strict", "normal", False, "normal"),
+        ("strict", "normal", True, "strict"),
+        ("normal", "strict", True, "strict"),
+        (None, "normal", True, ""),
+    ],
+)
+def test_files_are_the_last_layers_word(user: str | None, option: str | None, locked: bool, expected: str) -> None:
+    """Under a lock only `strict` comes from above; where nobody says a word the user decides (HLD-15, POL-8)."""
+    assert join(file("a.test", locked=locked, files=user), command_line(files=option)).files == expected
+
+
 def test_presets_named_in_lists() -> None:
     """A list may name a preset or the group, in its own phase and with its own verdict (POL-11)."""
     said = join(

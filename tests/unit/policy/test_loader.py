@@ -250,8 +250,9 @@ def test_neighbours_of_the_refused_are_rules(entry: str) -> None:
         ("registries: read", "p.yaml:1:13: 'registries' knows no such value: 'read': write 'tunnel'; read-only registries need inspection, which this version does not have"),
         ("git: read", "p.yaml:1:1: 'git' needs inspection, which this version does not have: 'git': leave it out; "),
         ("inspect: {}", "p.yaml:1:1: 'inspect' needs inspection, which this version does not have: 'inspect': leave it out; "),
-        ("files: strict", "p.yaml:1:1: this version has no rules for files: 'files': leave it out"),
         ("setup: 5", "p.yaml:1:8: a number where a text belongs ('setup'): '5': write a command, 'npm ci', or its arguments"),
+        ("files: loose", "p.yaml:1:8: 'files' knows no such value: 'loose': write one of strict, normal"),
+        ("setup: npm ci", "p.yaml:1:1: this version runs no set-up command: 'setup': run it first with "),
         ("default: deny\ndefault: ask", "p.yaml:2:1: a key twice: 'default': keep one of them; the first is in line 1"),
         ("- a.com", "p.yaml:1:1: a list where a mapping belongs (the policy): write 'network: {runtime: {allow: [api.example.com:443]}}'"),
         ("a.com", "p.yaml:1:1: a text where a mapping belongs (the policy): 'a.com': write "),
@@ -341,11 +342,25 @@ def test_one_error_loads_nothing() -> None:
         load(WHOLE + "tsl: strict\n")
 
 
-@pytest.mark.parametrize("key", [key for key in POLICY_KEYS if key != "network"])
+@pytest.mark.parametrize("key", [key for key in POLICY_KEYS if key not in {"network", "files"}])
 def test_a_folders_policy_holds_hosts_only(key: str) -> None:
     """POL-9: any other key in the folder's tidegate.yaml is refused by name, whatever its value."""
     (line,) = refused(f"{key}: x\n", folder=True)
     assert line.startswith(f"p.yaml:1:1: a folder's policy may not hold this: '{key}': move it to")
+
+
+@pytest.mark.parametrize("mode", ["strict", "normal"])
+def test_files_is_read(mode: str) -> None:
+    """HLD-15: a policy says which files a task may write."""
+    assert load(f"files: {mode}").files == mode
+    assert load("default: deny").files is None
+
+
+def test_a_folders_policy_makes_files_stricter_only() -> None:
+    """POL-9: it lies where a task can write, so `normal` is refused in it and `strict` is not."""
+    assert load("files: strict", Layer.FOLDER, folder=True).files == "strict"
+    (line,) = refused("files: normal\n", folder=True)
+    assert "leave it out; a folder's policy cannot widen what a task may write" in line
 
 
 def test_a_folders_hosts_and_denies_load() -> None:

@@ -64,6 +64,7 @@ def settings(policy: Policy) -> list[tuple[str, str]]:
         ("tls", policy.tls),
         ("upstream.resolve", policy.upstream_resolve),
         ("protected_ports", ports or "none of the policy's"),
+        ("files", policy.files or "strict as root, else normal"),
         ("locked", "true" if policy.locked else "false"),
         ("setup", set_up(policy)),
         *changed,

@@ -1,0 +1,128 @@
+"""The folders that stay writable when all else is read-only: caches, and what agents keep of themselves (HLD-15).
+
+A cache that is missing is made if its tool is on the PATH: below a home folder that is closed the tool could not. One
+that a symlink leads to counts only if the link lies in the home folder itself, where no task can have made it; and a
+variable that names one is the caller's word. What lies in a cache is run later by whoever builds with it: caches are
+not a boundary, and docs/files.md says so.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tidegate.holds.mountinfo import is_within
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+# folder in the home, the tool that uses it; one without a tool is always made
+CACHES: tuple[tuple[str, str], ...] = (
+    (".cache", ""),
+    (".npm", "npm"),
+    (".yarn/berry", "yarn"),
+    (".local/share/pnpm/store", "pnpm"),
+    (".bun/install/cache", "bun"),
+    (".cargo/registry", "cargo"),
+    (".cargo/git", "cargo"),
+    ("go/pkg", "go"),
+    (".m2/repository", "mvn"),
+    (".gradle/caches", "gradle"),
+    (".gradle/daemon", "gradle"),
+    (".gradle/native", "gradle"),
+    (".gradle/wrapper", "gradle"),
+    (".ivy2", "sbt"),
+    (".sbt", "sbt"),
+    (".nuget/packages", "dotnet"),
+    (".local/share/NuGet", "dotnet"),
+    (".bundle/cache", "bundle"),
+    (".hex", "mix"),
+    (".stack", "stack"),
+    (".cabal/packages", "cabal"),
+    (".conan2", "conan"),
+    (".ccache", "ccache"),
+    (".claude", "claude"),
+    (".codex", "codex"),
+    (".gemini", "gemini"),
+    (".cursor", "cursor-agent"),
+)
+
+# A file beside them that an agent writes all the time; it is not made.
+FILES = (".claude.json",)
+
+# variable, the folders in what it names
+VARIABLES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("XDG_CACHE_HOME", ("",)),
+    ("npm_config_cache", ("",)),
+    ("NPM_CONFIG_CACHE", ("",)),
+    ("YARN_CACHE_FOLDER", ("",)),
+    ("BUN_INSTALL_CACHE_DIR", ("",)),
+    ("PIP_CACHE_DIR", ("",)),
+    ("UV_CACHE_DIR", ("",)),
+    ("POETRY_CACHE_DIR", ("",)),
+    ("CARGO_HOME", ("registry", "git")),
+    ("GOPATH", ("pkg",)),
+    ("GOMODCACHE", ("",)),
+    ("GOCACHE", ("",)),
+    ("GRADLE_USER_HOME", ("caches", "daemon", "native", "wrapper")),
+    ("NUGET_PACKAGES", ("",)),
+    ("DENO_DIR", ("",)),
+    ("COMPOSER_CACHE_DIR", ("",)),
+    ("CCACHE_DIR", ("",)),
+    ("SCCACHE_DIR", ("",)),
+    ("CLAUDE_CONFIG_DIR", ("",)),
+    ("CODEX_HOME", ("",)),
+)
+
+TEMPORARY = ("/var/tmp",)  # noqa: S108  nothing of ours is written there
+_TEMPORARY_VARIABLES = ("TMPDIR", "TMP", "TEMP")
+
+
+def writable_folders(environ: Mapping[str, str], home: str) -> tuple[str, ...]:
+    """Return what stays writable in `files: strict` beside the workspace, made where it was missing.
+
+    `home` is the real path of the home folder, '' for none.
+    """
+    found = [*TEMPORARY, *(environ.get(name, "") for name in _TEMPORARY_VARIABLES)]
+    if home and home != "/" and os.path.isdir(home):
+        found += _in_home(environ, home)
+    for variable, names in VARIABLES:
+        base = environ.get(variable, "")
+        if os.path.isabs(base):
+            found += [os.path.normpath(os.path.join(base, name)) for name in names]
+    return tuple(path for path in dict.fromkeys(found) if os.path.isabs(path) and _is_sound(path, home))
+
+
+def _in_home(environ: Mapping[str, str], home: str) -> Iterator[str]:
+    programs = [folder for folder in environ.get("PATH", "").split(":") if folder.startswith("/")]
+    there: dict[str, bool] = {"": True}
+    for name, tool in CACHES:
+        path = f"{home}/{name}"
+        if not os.path.isdir(path):
+            if tool not in there:
+                there[tool] = any(os.access(f"{folder}/{tool}", os.X_OK) for folder in programs)
+            if not there[tool] or os.path.lexists(path):
+                continue
+            try:
+                os.makedirs(path, exist_ok=True)
+            except OSError:
+                continue
+        yield path
+    for name in FILES:
+        path = os.path.join(home, name)
+        if os.path.isfile(path) and not os.path.islink(path):
+            yield path
+
+
+def _is_sound(path: str, home: str) -> bool:
+    """Whether it is there, no symlink that a task could have made leads to it, and the home folder is not in it."""
+    if home and is_within(path, home):
+        here, _, rest = path[len(home) + 1 :].partition("/")
+        here = f"{home}/{here}"
+        for name in rest.split("/") if rest else ():
+            here = f"{here}/{name}"
+            if os.path.islink(here):
+                return False
+        return path != home and os.path.exists(path)
+    real = os.path.realpath(path)
+    return real == path and os.path.exists(path) and real != "/" and not (home and is_within(home, real))

@@ -1,0 +1,344 @@
+"""Files that would run outside later, tried from inside real runs: each hold, as root and as a user (HLD-15).
+
+`./tidegate run` in a home folder with a bit of everything. The program inside tries each row of a table and says the
+errno that it ended with; a neighbour must pass. Afterwards the home folder is looked at from outside.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.holds import held
+from tests.product import PYTHON, Product
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+INSIDE = r"""
+import ctypes, errno, json, os, sys
+h, w = os.environ['HOME'], os.getcwd()
+libc = ctypes.CDLL(None, use_errno=True)
+def write(path, mode='a'):
+    with open(path, mode) as file:
+        file.write('evil\n')
+def check(result):
+    if result:
+        raise OSError(ctypes.get_errno(), '')
+def exchange(one, two):
+    check(libc.renameat2(-100, one.encode(), -100, two.encode(), 2))
+def fresh():
+    path = w + '/fresh-%d' % len(os.listdir(w))
+    write(path)
+    return path
+def at(folder, name):
+    fd = os.open(folder, os.O_RDONLY)
+    os.close(os.open(name, os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=fd))
+def apart(act):
+    pid = os.fork()
+    if pid == 0:
+        code = 0
+        try:
+            act()
+        except OSError as error:
+            code = error.errno
+        os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if code:
+        raise OSError(code, '')
+def own_mounts(act):
+    def inside():
+        uid, gid = os.getuid(), os.getgid()
+        check(libc.unshare(0x10020000))
+        for name, text in (('setgroups', 'deny'), ('uid_map', f'{uid} {uid} 1'), ('gid_map', f'{gid} {gid} 1')):
+            write_plain('/proc/self/' + name, text)
+        act()
+    apart(inside)
+def write_plain(path, text):
+    fd = os.open(path, os.O_WRONLY)
+    os.write(fd, text.encode())
+def remount(path):
+    check(libc.mount(None, path.encode(), None, 0x1020, None))
+def rows():
+"""
+
+ENDED = """
+    return locals()
+found = {}
+for name, row in rows().items():
+    try:
+        row()
+        found[name] = 'passed'
+    except OSError as error:
+        found[name] = errno.errorcode[error.errno]
+print(json.dumps(found))
+"""
+
+# name, what is tried, what it may end with; the first that is listed is the usual one
+ESCAPES = (
+    ("write_bashrc", "write(h + '/.bashrc')", "EROFS"),
+    ("truncate_bashrc", "os.truncate(h + '/.bashrc', 0)", "EROFS"),
+    ("chmod_bashrc", "os.chmod(h + '/.bashrc', 0o777)", "EROFS"),
+    ("unlink_bashrc", "os.unlink(h + '/.bashrc')", "EROFS"),
+    ("replace_bashrc", "os.replace(fresh(), h + '/.bashrc')", "EXDEV EROFS"),
+    ("exchange_bashrc", "exchange(fresh(), h + '/.bashrc')", "EXDEV EROFS"),
+    ("link_of_bashrc", "os.link(h + '/.bashrc', w + '/same')", "EXDEV"),
+    ("link_as_profile", "os.link(h + '/notes', h + '/.zlogin')", "EXDEV EROFS"),
+    ("new_profile", "write(h + '/.bash_profile')", "EROFS"),
+    ("new_link_profile", "os.symlink(w + '/x', h + '/.zprofile')", "EROFS"),
+    ("new_bin", "os.mkdir(h + '/bin')", "EROFS"),
+    ("new_by_descriptor", "at(h, '.profile')", "EROFS"),
+    ("new_by_proc", "write('/proc/self/root' + h + '/.profile')", "EROFS"),
+    ("through_a_link", "write(h + '/.zshrc')", "EROFS"),
+    ("what_the_link_leads_to", "write(h + '/dotfiles/zshrc')", "EROFS"),
+    ("unlink_what_it_leads_to", "os.unlink(h + '/dotfiles/zshrc')", "EBUSY EROFS"),
+    ("replace_what_it_leads_to", "os.replace(h + '/dotfiles/other', h + '/dotfiles/zshrc')", "EBUSY EROFS"),
+    ("move_what_it_leads_to", "os.rename(h + '/dotfiles', h + '/projects/d')", "EXDEV EBUSY EROFS"),
+    ("replace_the_link", "os.replace(fresh(), h + '/.zshrc')", "EXDEV EROFS"),
+    ("dangling_link", "write(h + '/.zshenv')", "EROFS"),
+    ("move_config", "os.rename(h + '/.config', h + '/old')", "EBUSY EROFS"),
+    ("swap_config", "exchange(h + '/.config', h + '/projects')", "EBUSY EXDEV EROFS"),
+    ("new_in_config", "os.mkdir(h + '/.config/fish')", "EROFS"),
+    ("move_into_its_place", "os.rename(h + '/.config/app', h + '/.config/fish')", "EXDEV EBUSY EROFS"),
+    ("git_config_of_the_user", "write(h + '/.config/git/config')", "EROFS"),
+    ("authorized_keys", "write(h + '/.ssh/authorized_keys')", "EROFS"),
+    ("user_unit", "os.makedirs(h + '/.config/systemd/user')", "EROFS"),
+    ("user_unit_of_data", "os.makedirs(h + '/.local/share/systemd/user')", "EROFS"),
+    ("autostart", "os.mkdir(h + '/.config/autostart')", "EROFS"),
+    ("local_bin", "write(h + '/.local/bin/tool')", "EROFS"),
+    ("python_start", "os.makedirs(h + '/.local/lib/python3/site-packages')", "EROFS"),
+    ("claude_settings", "write(h + '/.claude/settings.json')", "EROFS"),
+    ("hook", "write(w + '/.git/hooks/pre-commit')", "EROFS"),
+    ("hooks_moved", "os.rename(w + '/.git/hooks', w + '/.git/h')", "EBUSY"),
+    ("git_config", "write(w + '/.git/config')", "EROFS"),
+    ("git_config_replaced", "os.replace(fresh(), w + '/.git/config')", "EBUSY"),
+    ("git_config_exchanged", "exchange(fresh(), w + '/.git/config')", "EBUSY"),
+    ("git_moved", "os.rename(w + '/.git', w + '/g')", "EBUSY"),
+    ("git_exchanged", "os.mkdir(w + '/g2'); exchange(w + '/.git', w + '/g2')", "EBUSY"),
+    ("submodule_hook", "write(w + '/.git/modules/m/hooks/post-checkout')", "EROFS"),
+    ("submodules_moved", "os.rename(w + '/.git/modules', w + '/.git/m2')", "EBUSY"),
+    ("editor_tasks", "write(w + '/.vscode/tasks.json')", "EROFS"),
+    ("new_editor_tasks", "write(w + '/.vscode/launch.json')", "EROFS"),
+    ("editor_moved", "os.rename(w + '/.vscode', w + '/v')", "EBUSY"),
+    ("workspace_moved", "os.rename(w, h + '/projects/w')", "EBUSY EXDEV EROFS"),
+    ("writable_again", "own_mounts(lambda: remount(h))", "EPERM"),
+    ("taken_away", "own_mounts(lambda: check(libc.umount2(h.encode(), 0)))", "EINVAL EPERM"),
+    ("looked_below", "own_mounts(lambda: check(libc.mount(h.encode(), b'/tmp', None, 0x1000, None)))", "EINVAL EPERM"),
+)
+NEIGHBOURS = (
+    ("notes", "write(h + '/notes')"),
+    ("in_a_folder_at_home", "write(h + '/projects/other/x')"),
+    ("beside_what_a_link_leads_to", "write(h + '/dotfiles/other')"),
+    ("of_a_program", "write(h + '/.config/app/state')"),
+    ("renaming_there", "os.replace(h + '/.config/app/state', h + '/.config/app/state2')"),
+)
+ALWAYS = (
+    ("of_an_agent", "write(h + '/.claude/history')"),
+    ("new_in_the_workspace", "write(w + '/new')"),
+    ("renamed_in_the_workspace", "os.rename(w + '/new', w + '/new2')"),
+    ("makefile", "write(w + '/Makefile')"),
+    ("package", "os.replace(fresh(), w + '/package.json')"),
+    ("git_index", "write(w + '/.git/index.lock'); os.rename(w + '/.git/index.lock', w + '/.git/index')"),
+    ("git_ref", "os.makedirs(w + '/.git/refs/heads/a'); write(w + '/.git/refs/heads/a/b')"),
+    ("cache", "write(h + '/.cache/x')"),
+    ("temporary", "write('/tmp/x')"),
+    ("reading", "open(h + '/.bashrc').read()"),
+)
+
+
+def program(rows: tuple[tuple[str, ...], ...]) -> str:
+    """The program inside, with these rows."""
+    functions = "".join(f"    def {row[0]}():\n        {row[1]}\n" for row in rows)
+    return INSIDE + functions + ENDED
+
+
+def git(home: Path, *words: str) -> None:
+    """Run git for a user who has no configuration yet."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home / "none"), "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(["git", *words], check=True, capture_output=True, env=environment)
+
+
+def furnish(product: Product) -> None:
+    """Put a bit of everything into the home folder."""
+    home, work = product.home, product.folder
+    git(home, "init", "-q", str(work))
+    git(home, "init", "-q", "--bare", str(work / ".git/modules/m"))
+    for name in (".ssh", ".config/git", ".config/app", ".local/share", ".local/bin", "dotfiles", "projects/other",
+                 ".claude", "project/.vscode"):  # fmt: skip
+        (home / name).mkdir(parents=True, exist_ok=True)
+    for name in (".bashrc", "notes", "dotfiles/zshrc", "dotfiles/other", ".config/git/config", ".claude/settings.json",
+                 "project/.vscode/tasks.json", "project/Makefile", "project/package.json"):  # fmt: skip
+        (home / name).write_text("")
+    (home / ".zshrc").symlink_to("dotfiles/zshrc")
+    (home / ".zshenv").symlink_to("dotfiles/zshenv")
+    if product.user:
+        subprocess.run(["chown", "-hR", "12345:12345", str(home)], check=True)
+
+
+@pytest.fixture
+def base() -> Iterator[Path]:
+    """A folder outside /tmp, where homes are; and one that an ordinary user may pass."""
+    path = tempfile.mkdtemp(prefix="tidegate-files-", dir="/var/tmp")
+    os.chmod(path, 0o755)
+    yield Path(path)
+    shutil.rmtree(path)
+
+
+def protected(home: Path) -> dict[str, Any]:
+    """What must be the same afterwards."""
+    found: dict[str, Any] = {name: sorted(os.listdir(home / name)) for name in (".ssh", ".config/git", ".local/bin")}
+    for name in (".bashrc", "dotfiles/zshrc", ".config/git/config", "project/.git/config", ".claude/settings.json",
+                 "project/.vscode/tasks.json"):  # fmt: skip
+        found[name] = ((home / name).read_text(), (home / name).stat().st_mode)
+    found["home"] = sorted(name for name in os.listdir(home) if name not in (".cargo", ".cache", ".npm", ".m2", "go"))
+    found["config"] = sorted(name for name in os.listdir(home / ".config") if name != "tidegate")
+    found["links"] = [os.readlink(home / name) for name in (".zshrc", ".zshenv")]
+    found["hooks"] = sorted(os.listdir(home / "project/.git/hooks"))
+    return found
+
+
+def tried(product: Product, rows: tuple[tuple[str, ...], ...], *options: str) -> dict[str, str]:
+    """What each row ended with inside."""
+    done = product.run("-q", *options, "--", PYTHON, "-I", "-c", program(rows))
+    assert done.returncode == 0, done.stderr
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("where", ["/tmp", "/var/tmp"])
+@pytest.mark.parametrize("hold", held.HOLDS)
+@pytest.mark.parametrize("user", held.USERS)
+def test_what_would_run_later_cannot_be_changed(user: str, hold: str, where: str, base: Path, tmp_path: Path) -> None:
+    """Written, replaced, made, linked, moved or uncovered: each way ends with its errno; neighbours pass (HLD-15)."""
+    product = Product(base if where == "/var/tmp" else tmp_path, user=user == "ordinary")
+    furnish(product)
+    before = protected(product.home)
+    found = tried(product, (*ESCAPES, *NEIGHBOURS, *ALWAYS), "--files", "normal", "--hold", hold)
+    wrong = {name: found[name] for name, _, expected in ESCAPES if found[name] not in expected.split()}
+    assert not wrong
+    assert {name: found[name] for name, _ in (*NEIGHBOURS, *ALWAYS) if found[name] != "passed"} == {}
+    assert protected(product.home) == before
+
+
+@pytest.mark.parametrize("hold", held.HOLDS)
+@pytest.mark.parametrize("user", held.USERS)
+def test_strict_leaves_the_workspace_temporary_folders_and_caches(user: str, hold: str, tmp_path: Path) -> None:
+    """Nothing else can be written, by any name; what is shared can (HLD-15)."""
+    product = Product(tmp_path, user=user == "ordinary")
+    furnish(product)
+    before = protected(product.home)
+    more = (
+        ("machine", "write('/var/tmp/../lib/tidegate-test')"),
+        ("etc", "write('/etc/tidegate-test')"),
+        ("bin", "write('/usr/local/bin/tidegate-test')"),
+    )
+    temporary = (
+        "machines_temporary",
+        "write('/var/tmp/tidegate-%d' % os.getpid()); os.unlink('/var/tmp/tidegate-%d' % os.getpid())",
+    )
+    share = str(product.home / "projects")
+    options = ("--files", "strict", "--hold", hold, "--share", share)
+    shared, *closed = sorted(NEIGHBOURS, key=lambda row: row[0] != "in_a_folder_at_home")
+    found = tried(product, (*ESCAPES, *closed, *more, *ALWAYS, temporary, shared), *options)
+    wrong = {name: found[name] for name, _, expected in ESCAPES if found[name] not in expected.split()}
+    assert not wrong
+    assert {found[name] for name, _ in closed if name != "renaming_there"} == {"EROFS"}
+    assert {found[name] for name, _ in more} == {"EROFS"}
+    assert {name: found[name] for name, _ in (*ALWAYS, temporary, shared) if found[name] != "passed"} == {}
+    assert protected(product.home) == before
+
+
+@pytest.mark.parametrize("user", held.USERS)
+def test_strict_is_the_default_for_root_alone(user: str, tmp_path: Path) -> None:
+    """Root could write what the machine runs later; an ordinary user keeps its home. Both are chosen by name too."""
+    product = Product(tmp_path, user=user == "ordinary")
+    furnish(product)
+    rows = (("notes", "write(h + '/notes')"),)
+    assert tried(product, rows) == {"notes": "EROFS" if user == "root" else "passed"}
+    assert tried(product, rows, "--files", "strict") == {"notes": "EROFS"}
+    assert tried(product, rows, "--files", "normal") == {"notes": "passed"}
+    policy = product.folder / "p.yaml"
+    policy.write_text("files: strict\n")
+    assert tried(product, rows, "--policy", "p.yaml") == {"notes": "EROFS"}
+    assert tried(product, rows, "--policy", "p.yaml", "--files", "normal") == {"notes": "passed"}
+
+
+@pytest.mark.parametrize("user", held.USERS)
+def test_a_share_opens_what_it_names(user: str, tmp_path: Path) -> None:
+    """`--share ~/.ssh` is a person's word; ~ itself opens new names in it, and not what is protected (HLD-14)."""
+    product = Product(tmp_path, user=user == "ordinary")
+    furnish(product)
+    home = str(product.home)
+    rows = (
+        ("keys", "write(h + '/.ssh/known_hosts')"),
+        ("new", "write(h + '/new')"),
+        ("rc", "write(h + '/.bashrc')"),
+    )
+    closed = {"keys": "EROFS", "new": "EROFS", "rc": "EROFS"}
+    assert tried(product, rows, "--files", "normal") == closed
+    assert tried(product, rows, "--files", "normal", "--share", home + "/.ssh") == closed | {"keys": "passed"}
+    assert tried(product, rows, "--files", "normal", "--share", home) == closed | {"new": "passed"}
+    os.unlink(home + "/new")
+    assert tried(product, rows, "--files", "normal", "--share", home + "/.ssh:ro") == closed
+
+
+@pytest.mark.parametrize("user", held.USERS)
+def test_git_goes_on_working(user: str, tmp_path: Path) -> None:
+    """Commit, branch, rebase, worktrees, fetch and clone inside; what writes .git/config fails and says so (HLD-15)."""
+    product = Product(tmp_path, user=user == "ordinary")
+    furnish(product)
+    script = (
+        "set -e; export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@t.test GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@t.test;"
+        "rm -f .git/index; git add Makefile; git commit -qm one; git branch other; git checkout -q other;"
+        "echo x >y; git add y; git commit -qm two; git checkout -q -; echo z >z; git add z; git commit -qm three;"
+        "git rebase -q other; git worktree add -q wt -b third; git stash -q || true; git gc -q;"
+        "git clone -q . clone; git -C clone config a.b c; git fetch -q ./clone; git tag t; git log --oneline | wc -l;"
+        "git config a.b c || true; git remote add o /x || true; git remote"
+    )
+    done = product.run("-q", "--", "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "3\n"
+    assert "could not write config file .git/config: Device or resource busy" in done.stderr
+
+
+def test_two_tasks_at_once_cannot_lead_one_another_astray(base: Path) -> None:
+    """One swaps the folders above the other's workspace for links while that starts: it starts right or not at all."""
+    product = Product(base, user=True)
+    furnish(product)
+    inner = product.home / "projects/other/deep"
+    inner.mkdir()
+    if product.user:
+        os.chown(inner, 12345, 12345)
+    swap = (
+        "import os, sys\n"
+        "p = os.environ['HOME'] + '/projects/'\n"
+        "print('swapping', flush=True)\n"
+        "while True:\n"
+        " os.rename(p + 'other', p + 'aside'); os.symlink(os.environ['HOME'] + '/.ssh', p + 'other')\n"
+        " os.unlink(p + 'other'); os.rename(p + 'aside', p + 'other')\n"
+    )
+    other = product.start("-q", "--files", "normal", "--", PYTHON, "-I", "-c", swap)
+    try:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "swapping\n"
+        ran = 0
+        for _ in range(12):
+            try:
+                done = product.run(
+                    "-q", "--files", "strict", "--no-network", "--", "sh", "-c", "pwd -P; touch x", cwd=inner
+                )
+            except FileNotFoundError:
+                continue  # it was not there just then
+            ran += done.returncode == 0
+            assert done.returncode in (0, 1, 78), done.stderr
+        assert os.listdir(product.home / ".ssh") == []
+    finally:
+        other.kill()
+        other.communicate()
