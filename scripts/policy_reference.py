@@ -1,4 +1,4 @@
-"""The generated parts of docs/policy.md: tables made from the enums, presets, bounds and commands of the code.
+"""The generated parts of docs/policy.md and docs/files.md: tables made from the enums, presets, bounds and commands of the code.
 
 Text between `<!-- generated: NAME -->` and `<!-- end -->` is replaced by what `BLOCKS[NAME]` returns; everything else
 is written by hand. scripts/docs runs this; tests/unit/test_policy_reference.py fails when the file is stale.
@@ -36,12 +36,14 @@ from tidegate.policy.never_names import NEVER_NAMES
 from tidegate.policy.profiles import PROFILES
 from tidegate.policy.reading import plain_number
 from tidegate.policy.rules import RuleError, parse_rule
+from tidegate.runtime.later_files import HOME, OPEN, WHY, WORKSPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = os.path.join(ROOT, "docs", "policy.md")
+FILES_PAGE = os.path.join(ROOT, "docs", "files.md")
 
 KEYS = {
     "profile": ("`balanced`, `careful`, `closed`, `audit`", "none", "[a profile](#profiles)"),
@@ -266,6 +268,17 @@ def reasons() -> str:
     return table(("reason", "sentence", "HTTP status", "Proxy-Status error"), rows)
 
 
+def later_files() -> str:
+    """What would run outside later, a row for each folder and kind."""
+    rows = []
+    for place, groups in (("~", (*HOME, *OPEN)), ("the workspace", WORKSPACE)):
+        for sub, kind, names in groups:
+            folder = f"{place}/{sub}".rstrip("/")
+            listed = ", ".join(f"`{name}`" for name in names)
+            rows.append((kind, f"`{folder}`" if place == "~" else folder, listed, *WHY[kind]))
+    return table(("what", "in", "names", "they", "see"), rows)
+
+
 BLOCKS = {
     "keys": keys,
     "rules": rules,
@@ -283,8 +296,9 @@ BLOCKS = {
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page, or with --check compare it."""
-    return fill(PAGE, BLOCKS, check=arguments == ["--check"])
+    """Write the pages, or with --check compare them."""
+    check = arguments == ["--check"]
+    return max(fill(PAGE, BLOCKS, check=check), fill(FILES_PAGE, {"later": later_files}, check=check))
 
 
 if __name__ == "__main__":

@@ -272,21 +272,21 @@ def test_strict_is_the_default_for_root_alone(user: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("user", held.USERS)
 def test_a_share_opens_what_it_names(user: str, tmp_path: Path) -> None:
-    """`--share ~/.ssh` is a person's word; ~ itself opens new names in it, and not what is protected (HLD-14)."""
+    """`--share ~/.config/git` is a person's word; ~ itself opens new names in it, and not what is protected (HLD-14)."""
     product = Product(tmp_path, user=user == "ordinary")
     furnish(product)
     home = str(product.home)
     rows = (
-        ("keys", "write(h + '/.ssh/known_hosts')"),
+        ("git", "write(h + '/.config/git/ignore')"),
         ("new", "write(h + '/new')"),
         ("rc", "write(h + '/.bashrc')"),
     )
-    closed = {"keys": "EROFS", "new": "EROFS", "rc": "EROFS"}
+    closed = {"git": "EROFS", "new": "EROFS", "rc": "EROFS"}
     assert tried(product, rows, "--files", "normal") == closed
-    assert tried(product, rows, "--files", "normal", "--share", home + "/.ssh") == closed | {"keys": "passed"}
+    assert tried(product, rows, "--files", "normal", "--share", home + "/.config/git") == closed | {"git": "passed"}
     assert tried(product, rows, "--files", "normal", "--share", home) == closed | {"new": "passed"}
     os.unlink(home + "/new")
-    assert tried(product, rows, "--files", "normal", "--share", home + "/.ssh:ro") == closed
+    assert tried(product, rows, "--files", "normal", "--share", home + "/.config/git:ro") == closed
 
 
 @pytest.mark.parametrize("user", held.USERS)

@@ -223,18 +223,18 @@ def test_without_a_gate_no_policy_is_read_and_nothing_set_up(product: Product, o
 
 def test_a_shared_folder_led_elsewhere_ends_the_run(product: Product) -> None:
     """HLD-14: what a person shared is what the command gets, not what the set-up command made of its name."""
-    data = product.home / "outer" / "data"
+    data = product.folder / "outer" / "data"
     data.mkdir(parents=True)
     (data / "mine").touch()
     if product.user:
         os.chown(data.parent, 12345, 12345)
-    policy = _policy(product, "mv ~/outer ~/old && mkdir ~/outer && ln -s /run ~/outer/data")
+    policy = _policy(product, "mv outer old && mkdir outer && ln -s /run outer/data")
     done = product.run("--share", str(data), "--policy", policy, "--", "touch", "ran")
     line = f"tidegate: the set-up command made a symbolic link of '{data}', and the command was not run\n"
     assert (done.returncode, done.stderr) == (78, line)
     assert not (product.folder / "ran").exists()
     done = product.run(
-        "--share", f"{product.home}/old/data", "--policy", _policy(product, "true"), "--", "ls", "../old/data"
+        "--share", f"{product.folder}/old/data", "--policy", _policy(product, "true"), "--", "ls", "old/data"
     )
     assert (done.returncode, done.stdout) == (0, "mine\n"), done.stderr
 
