@@ -272,7 +272,7 @@ def test_strict_is_the_default_for_root_alone(user: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("user", held.USERS)
 def test_a_share_opens_what_it_names(user: str, tmp_path: Path) -> None:
-    """`--share ~/.config/git` is a person's word; ~ itself opens new names in it, and not what is protected (HLD-14)."""
+    """`--share ~/.config/git` is a word for that; ~ itself opens new names, and not what is protected (HLD-14)."""
     product = Product(tmp_path, user=user == "ordinary")
     furnish(product)
     home = str(product.home)
