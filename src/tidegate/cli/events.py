@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tidegate.cli.actions import show
 from tidegate.journal.readback import lines_of
 from tidegate.journal.summary import printable
-from tidegate.model.errors import TidegateError
-from tidegate.runtime.state import LOG_NAME, state_folder, task_folders
+from tidegate.model.errors import TidegateError, UsageError
+from tidegate.runtime.state import LOG_NAME, log_folder, state_folder, task_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,11 +28,25 @@ _POLL_SECONDS = 0.2
 @click.option("--follow", "-f", is_flag=True, help="Stay and show what is added.")
 @click.option("--json", "as_json", is_flag=True, help="The lines as they are, for machines.")
 @click.option("--list", "list_tasks", is_flag=True, help="The tasks on record, newest last.")
+@click.option("--type", "kinds", multiple=True, metavar="T", help="Lines of this type in the record of all tasks.")
 def events(
-    *, task: str | None, log: str | None, refused: bool, host: str | None, follow: bool, as_json: bool, list_tasks: bool
+    *,
+    task: str | None,
+    log: str | None,
+    refused: bool,
+    host: str | None,
+    follow: bool,
+    as_json: bool,
+    list_tasks: bool,
+    kinds: tuple[str, ...],
 ) -> int:
-    """Show what a task tried to reach, and what became of it."""
+    """Show what a task tried to reach, and what became of it; with --type what happened to all tasks of the server."""
     state = state_folder(os.environ)
+    if kinds:
+        if log or refused or list_tasks:
+            raise UsageError("--log, --refused and --list are of one task's record, --type of that of all")
+        show(log_folder(state), kinds=kinds, task=task or "", host=host, follow=follow, as_json=as_json)
+        return 0
     if list_tasks:
         for name in task_folders(state):
             click.echo(name)

@@ -10,6 +10,8 @@ import json
 
 from tidegate.journal.summary import FIELDS, KINDS, Row
 
+_BLOCK = 65536  # read at once from the end
+
 _KIND = FIELDS.index("count")  # what comes before tells kinds apart
 
 TYPE_CHECKING = False
@@ -53,3 +55,46 @@ def rows_of(path: str) -> tuple[list[Row], int]:
             bucket[2] += int(line.get("bytes_down", 0))
     rows: list[Any] = [(*kind, *bucket) for kind, bucket in counts.items()]
     return rows, more
+
+
+def newest_lines(path: str, limit: int, before: int | None = None) -> tuple[list[dict[str, Any]], int | None]:
+    """Return the last lines of a log, newest first, and where the next page ends; None where there is none.
+
+    `before` is such a place, which is a number of bytes from the start: lines are only ever added, so it stays what it
+    is until the log is begun anew. A page that was asked for across that is empty. There may be no file yet.
+
+    Raises:
+        OSError: when the file cannot be read.
+    """
+    found: list[dict[str, Any]] = []
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - closed below
+    except FileNotFoundError:
+        return [], None
+    with file:
+        end = file.seek(0, 2)
+        at = end if before is None else min(before, end)
+        held = b""
+        while at > 0 and len(found) < limit:
+            size = min(_BLOCK, at)
+            start = at - size
+            file.seek(start)
+            block = file.read(size) + held
+            # What stands before the first newline of the block goes on in the one before it.
+            first = block.find(b"\n") + 1 if start else 0
+            lines = block[first:].splitlines(keepends=True)
+            at = start + first
+            if not lines and start:
+                at, held = start, block
+                continue
+            held = b""
+            position = start + len(block)
+            for raw in reversed(lines):
+                position -= len(raw)
+                line = next(lines_of((raw,))) if raw.endswith(b"\n") else None
+                if line is not None:
+                    found.append(line)
+                    if len(found) == limit:
+                        at = position
+                        break
+        return found, at if at > 0 and found else None

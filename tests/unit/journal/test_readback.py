@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.unit.journal.events import event, refused
 from tidegate.journal.line import line_of, lost_line
-from tidegate.journal.readback import lines_of, rows_of
+from tidegate.journal.readback import lines_of, newest_lines, rows_of
 from tidegate.journal.summary import Summary
 
 
@@ -32,3 +32,38 @@ def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
     rows, _ = rows_of(str(path))
     assert [row[10] for row in rows] == [1]
     assert list(lines_of([b"{}\n", b"[1]\n", b"\xff\n"])) == [{}, None, None]
+
+
+def test_the_newest_lines_come_in_pages(tmp_path: Path) -> None:
+    """SRV-2: pages from the end join without a gap or a line twice, whatever their size, over blocks of the file."""
+    path = tmp_path / "network.jsonl"
+    assert newest_lines(str(path), 5) == ([], None)
+    path.write_text("")
+    assert newest_lines(str(path), 5) == ([], None)
+    numbers = range(3000)
+    path.write_text("".join(f'{{"n": {number}, "pad": "{"x" * (number % 97)}"}}\n' for number in numbers))
+    assert path.stat().st_size > 2 * 65536
+    for limit in (1, 7, 999, 3000, 5000):
+        found: list[int] = []
+        before: int | None = None
+        while limit > 1 or len(found) < 50:
+            lines, before = newest_lines(str(path), limit, before)
+            found += [line["n"] for line in lines]
+            if before is None:
+                break
+        assert found == list(reversed(numbers))[: len(found)]
+        assert len(found) == (3000 if limit > 1 else 50)
+
+
+def test_a_page_stays_what_it_is_while_lines_are_added(tmp_path: Path) -> None:
+    """SRV-2: what is written meanwhile changes no page that was begun; torn lines and others' are passed over."""
+    path = tmp_path / "network.jsonl"
+    path.write_text('{"n": 1}\n{"n": 2}\nnot json\n{"n": 3}\n{"n": 4')
+    lines, before = newest_lines(str(path), 2)
+    assert [line["n"] for line in lines] == [3, 2]
+    with path.open("a") as file:
+        file.write('0}\n{"n": 5}\n')
+    assert newest_lines(str(path), 2, before) == ([{"n": 1}], None)
+    assert [line["n"] for line in newest_lines(str(path), 2)[0]] == [5, 40]
+    path.write_text('{"n": 9}\n')
+    assert newest_lines(str(path), 2, 10_000)[0] == [{"n": 9}]
