@@ -53,7 +53,7 @@ def serve_truly(sockets: TaskSockets) -> None:
     from tidegate.gate.gate import Gate, GateTask
     from tidegate.model.verdict import Phase
     from tidegate.policy.layers import command_line, join
-    from tidegate.runtime.gate_process import serve_sockets
+    from tidegate.runtime.served import serve_sockets
 
     class Nowhere:
         def record(self, _event: object) -> None: ...

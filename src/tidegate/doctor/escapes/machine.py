@@ -6,6 +6,7 @@ with names of their own in the folders that every program uses. `close` removes 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -55,7 +56,8 @@ class Machine:
                 file.write(text)
         shutil.copyfile(shutil.which("cat") or "/bin/cat", self.helper)
         if os.geteuid() == 0:
-            os.chown(self.helper, NOBODY, NOBODY)
+            with contextlib.suppress(OSError):  # where this is root of a namespace with one user, there is nobody else
+                os.chown(self.helper, NOBODY, NOBODY)
         os.chmod(self.helper, 0o6755)  # noqa: S103 (it is about these bits)
 
     def listen(self) -> dict[str, Any]:
