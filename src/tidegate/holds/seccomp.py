@@ -95,7 +95,7 @@ def program(kind: str, machine: str = linux.MACHINE) -> bytes:
         p.if_equal(numbers["listen"], "watcher")
     for name in ("setsockopt", "sendto", "sendmsg", "sendmmsg", "ioctl", "umount2", "open_tree", "fsmount", "seccomp"):
         p.if_equal(numbers[name], name)
-    for name in ("unshare", "clone"):
+    for name in ("unshare", "clone", "prlimit64"):
         p.if_equal(numbers[name], name)
     for name, answer in REFUSED:
         p.if_equal(numbers[name], answer)
@@ -195,6 +195,13 @@ def _arguments(p: Program) -> None:
     p.load(argument(0))
     p.if_any_bit(~UNSHARE_KNOWN & 0xFFFFFFFF, "EINVAL")
     p.if_any_bit(CLONE_NEWCGROUP, "EPERM", "allow")
+    p.label("prlimit64")  # of init: a process that it runs as the same user could end it, and the task with it
+    p.load(argument(0))
+    p.if_equal(1, None, "allow")
+    p.load(argument(2))
+    p.if_equal(0, None, "EPERM")  # to look is fine
+    p.load(argument(2) + 4)
+    p.if_equal(0, "allow", "EPERM")
     p.label("clone")
     p.load(argument(0))
     p.if_any_bit(CLONE_NEWCGROUP, "EPERM", "allow")

@@ -30,5 +30,8 @@ A new theme is a new file, imported by rows/__init__.py. What a row needs outsid
 machine.py and told in HELD, names and origins by lab.py. What a row sends to whomever it reaches is `word()`: it
 carries the row's name, and a canary that hears it means that this row escaped, whatever it answered.
 
+Every row has its weakening in tests/holds/escapes/weakenings.py: a hold that was made worse on purpose, in which the
+row must be reported as escaped. A new row is named there.
+
 `tidegate doctor --escape` runs the table for a person; tests/holds/test_escapes.py runs it in each hold.
 """

@@ -63,7 +63,7 @@ def main(wishes: dict[str, Any]) -> None:
 
 def _trial(wishes: dict[str, Any], machine: Machine, lab: Lab, listed: list[str]) -> dict[str, Any]:
     held = machine.listen() | machine.late_paths() | machine.paths()
-    held |= {"listed": listed, "outer_pid": os.getpid(), "other_pid": machine.other_task(GATE_PORT)}
+    held |= {"listed": listed + machine.files, "outer_pid": os.getpid(), "other_pid": machine.other_task(GATE_PORT)}
     held |= {"hold": wishes["hold"], "port": GATE_PORT, "rows": wishes.get("rows")}
     table = os.path.join(machine.workspace, "escapes.pyz")
     write_bundle(table)
@@ -143,10 +143,14 @@ def _attend(front: subprocess.Popen[bytes], channel: socket.socket, machine: Mac
 
 def _survivors(path: str) -> list[tuple[str, str]]:
     """Whether somebody still writes there, when the task has ended: that process outlived it."""
-    before = _read(path) if os.path.exists(path) else ""
-    time.sleep(_SURVIVORS if before else 0)
-    after = _read(path) if before else ""
-    return [("the machine after the end of the task", after)] if after != before else []
+    before = _read(path) if os.path.exists(path) else None
+    until = time.monotonic() + _SURVIVORS
+    while before is not None and time.monotonic() < until:
+        after = _read(path)
+        if after not in ("", before):  # it may be between emptying the file and writing
+            return [("the machine after the end of the task", after)]
+        time.sleep(_SURVIVORS / 20)
+    return []
 
 
 def _read(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from typing import TYPE_CHECKING
@@ -65,7 +66,10 @@ def remounting_proc_sys() -> None:
 
 @escape("EINVAL")
 def unmounting_proc_sys() -> None:
-    """Nor take the read-only mount away."""
+    """Nor take the read-only mount away, here or in a namespace inside."""
+    with contextlib.suppress(PermissionError):
+        umount("/proc/sys")
+        wrong("unmounted")
     nested()
     umount("/proc/sys")
 
@@ -97,7 +101,10 @@ def a_fresh_sysfs() -> None:
 
 @escape("EPERM", "ENODEV", "EBUSY")
 def a_fresh_control_group_tree() -> None:
-    """Nor control groups, of the new kind or the old."""
+    """Nor control groups, of the new kind or the old, here or in a namespace inside."""
+    with contextlib.suppress(PermissionError):
+        mount("cgroup2", "/tmp", "cgroup2")
+        wrong("mounted")
     nested()
     try:
         mount("cgroup2", "/tmp", "cgroup2")
@@ -126,7 +133,10 @@ def looking_below_the_masks_by_overlay() -> None:
 
 @escape("EINVAL", "EPERM")
 def looking_below_our_tmp() -> None:
-    """The machine's /tmp lies under ours, and stays there."""
+    """The machine's /tmp lies under ours, and stays there, here and in a namespace inside."""
+    with contextlib.suppress(PermissionError):
+        umount("/tmp")
+        wrong("unmounted")
     nested()
     umount("/tmp")
 

@@ -278,5 +278,5 @@ def look_ups_fail_fast() -> None:
     started = time.monotonic()
     with contextlib.suppress(OSError):
         socket.gethostbyname("name.test")
-    if HELD["hold"] != OPEN and time.monotonic() - started > PATIENCE:
+    if HELD["hold"] != OPEN and time.monotonic() - started > 3:
         wrong("too slow")

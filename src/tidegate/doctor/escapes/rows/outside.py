@@ -29,8 +29,7 @@ def files_of_an_outer_process() -> None:
 @escape("ESRCH")
 def tracing_an_outer_process() -> None:
     """Ptrace of one."""
-    syscall(number(101, 117), 16, _pid(), 0, 0)
-    os.waitpid(_pid(), 0)
+    syscall(number(101, 117), 0x4206, _pid(), 0, 0)  # PTRACE_SEIZE
 
 
 @escape("ESRCH")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import struct
 import time
 
 from tidegate.doctor.escapes.table import HELD, escape, neighbour
@@ -21,7 +22,7 @@ def entering_inits_namespaces() -> None:
 @escape("EPERM")
 def tracing_init() -> None:
     """Ptrace of PID 1, which was made of the front's memory."""
-    syscall(number(101, 117), 16, 1, 0, 0)
+    syscall(number(101, 117), 0x4206, 1, 0, 0)  # PTRACE_SEIZE
 
 
 @escape("EPERM", "EACCES")
@@ -43,6 +44,24 @@ def reading_init() -> None:
 def taking_inits_descriptors() -> None:
     """pidfd_getfd of PID 1: its control socket."""
     syscall(438, syscall(434, 1, 0), 3, 0)
+
+
+@escape("EPERM")
+def limiting_init() -> None:
+    """Prlimit of PID 1: without processor time or memory it would end, and the task with it."""
+    soft_and_hard = struct.pack("QQ", 1 << 40, 1 << 40)
+    syscall(number(302, 261), 1, 2, soft_and_hard, 0)  # RLIMIT_DATA, high enough to do no harm
+
+
+@neighbour()
+def limits_of_our_own() -> None:
+    """A process may look at any limit, and lower its own."""
+    import resource
+
+    resource.prlimit(1, resource.RLIMIT_NOFILE)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
+    resource.prlimit(os.getpid(), resource.RLIMIT_CORE, (0, 0))
 
 
 @neighbour()
