@@ -388,6 +388,17 @@ def test_a_time_ends_the_grant_and_what_is_open() -> None:
     assert talk.ask() not in talk.released
 
 
+def test_a_time_that_is_over_when_the_answer_is_saved_lets_nobody_through() -> None:
+    """ASK-7: a slow disk does not stretch a grant."""
+    talk = Talk()
+    first = talk.ask()
+    talk.broker.answer(1, Answer.TASK, Terms(until=START.wall + 1), "alice", talk.at)
+    talk.wait(1)
+    talk.take(talk.broker.saved(1, talk.at))
+    assert talk.released == {first: Reason.GRANT_ENDED}
+    assert talk.ask() not in talk.released
+
+
 def test_a_time_ends_what_is_open_though_its_connections_are_used_up() -> None:
     """ASK-7: the first bound that is reached ends the grant, the other one still ends the connection."""
     talk = Talk()

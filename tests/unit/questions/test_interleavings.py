@@ -36,7 +36,7 @@ DECISIONS = {
     for phase in Phase
     for host in ("a.test", "b.test", *(f"x{index}.gen.test" for index in range(25)))
 }
-HOSTS = st.one_of(st.sampled_from(["a.test", "b.test"]), st.sampled_from([f"x{index}.gen.test" for index in range(25)]))
+HOSTS = st.sampled_from(["a.test", "a.test", "b.test"])
 TERMS = st.one_of(
     st.just((None, None, None)),
     st.tuples(st.one_of(st.none(), st.integers(1, 400)), st.one_of(st.none(), st.integers(1, 3)), st.none()),
@@ -95,6 +95,22 @@ class Life(RuleBasedStateMachine):
         if opened:
             assert len(was_open) < MOST_OPEN
 
+    @rule(name=st.sampled_from(TASKS))
+    def flood(self, name: str) -> None:
+        for index in range(25):
+            self.ask(name, f"x{index}.gen.test", present=True)
+
+    @rule(kind=st.sampled_from(Answer), terms=TERMS)
+    @precondition(lambda self: any(one.state is State.OPEN for one in self.broker.questions()))
+    def answer_and_save(self, kind: Answer, terms: tuple[int | None, int | None, int | None]) -> None:
+        number = next(one.id for one in self.broker.questions() if one.state is State.OPEN)
+        until = None if terms[0] is None else self.at.wall + terms[0]
+        end = Terms(until, terms[1], terms[2]) if kind in {Answer.ALLOW, Answer.TASK} else NO_TERMS
+        (save,) = self.broker.answer(number, kind, end, "alice", self.at)
+        assert isinstance(save, Save)
+        self.saving[number] = save.record
+        self._save(number)
+
     @rule(data=st.data())
     @precondition(lambda self: self.waiting)
     def give_up(self, data: st.DataObject) -> None:
@@ -131,7 +147,9 @@ class Life(RuleBasedStateMachine):
     @rule(data=st.data())
     @precondition(lambda self: self.saving)
     def save(self, data: st.DataObject) -> None:
-        number = data.draw(st.sampled_from(sorted(self.saving)))
+        self._save(data.draw(st.sampled_from(sorted(self.saving))))
+
+    def _save(self, number: int) -> None:
         record = self.saving.pop(number)
         self.saved[number] = record
         self.at_saving[number] = sum(key == self._key(record) for key, _ in self.waiting.values())
