@@ -4,6 +4,9 @@ A client that retries a refused host in a loop must not fill a disk. The first `
 of their own; after that one line every `WINDOW` seconds carries the count. Kinds are bounded too: past `KINDS` open
 folds the oldest is written out and forgotten. Only refusals fold: a connection that moved bytes is always a line.
 
+Nor does it help to try ever new hosts: after `LINES` lines in a window, refusals of kinds not seen yet are counted
+by their reason alone, in one line whose host is `*`. So a task cannot push its own record out by making it long.
+
 Pure: the clock is the events' own, and `due` takes the time.
 """
 
@@ -15,6 +18,10 @@ if TYPE_CHECKING:
 
 FIRST = 5  # enough to see the rhythm of a retry loop in the log
 WINDOW = 5.0  # seconds; the SPEC's own figure for repeated direct attempts (JRN-3)
+LINES = (
+    100  # in a window, before the rest is counted: with 256 MiB kept, a flood needs a good part of a day to fill them
+)
+OTHERS = "*"  # no host is called so
 KINDS = 1024  # open folds of one task, about 1 KiB each at most
 
 _Kind = tuple[str, int, object, str]
@@ -37,6 +44,8 @@ class Fold:
 
     def __init__(self) -> None:
         self._bursts: dict[_Kind, _Burst] = {}
+        self._began = 0.0
+        self._left = LINES
 
     @property
     def pending(self) -> bool:
@@ -45,8 +54,14 @@ class Fold:
 
     def take(self, event: Event) -> list[Event]:
         """Return what is to be written now that `event` was refused."""
+        if event.at - self._began >= WINDOW:
+            self._began, self._left = event.at, LINES
         kind = (event.host, event.port, event.reason, event.rule)
         burst = self._bursts.get(kind)
+        if burst is None and not self._left:
+            kind = (OTHERS, 0, event.reason, "")
+            event = event.replace(host=OTHERS, port=0, rule="", address="", fix="", detail="")
+            burst = self._bursts.get(kind)
         if burst is None:
             out = self._make_room()
             self._bursts[kind] = burst = _Burst(event)
@@ -56,7 +71,8 @@ class Fold:
             out += self._close(burst)
             burst.began, burst.seen = event.at, 0
         burst.seen += 1
-        if burst.seen <= FIRST:
+        if burst.seen <= FIRST and self._left:
+            self._left -= 1
             out.append(event)
         else:
             burst.pending += event.count
@@ -65,6 +81,8 @@ class Fold:
 
     def due(self, now: float) -> list[Event]:
         """Return the counts whose window has ended at `now`, and forget kinds that went quiet."""
+        if not 0 <= now - self._began < WINDOW:  # a clock that was put back, too
+            self._began, self._left = now, LINES
         out = []
         for kind in [kind for kind, burst in self._bursts.items() if now - burst.began >= WINDOW]:
             out += self._close(self._bursts.pop(kind))

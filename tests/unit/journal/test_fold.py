@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.journal.events import AT, refused
-from tidegate.journal.fold import FIRST, KINDS, WINDOW, Fold
+from tidegate.journal.fold import FIRST, KINDS, LINES, OTHERS, WINDOW, Fold
+from tidegate.model.reason import Reason
 
 
 def test_the_first_refusals_are_lines_of_their_own() -> None:
@@ -54,9 +55,56 @@ def test_the_number_of_open_folds_is_bounded() -> None:
         fold.take(refused(host="first.test"))
     out = []
     for number in range(KINDS):
-        out += fold.take(refused(host=f"h{number}.test"))
+        out += fold.take(refused(host=f"h{number}.test", at=AT + number * WINDOW / 50))
     assert [event.count for event in out if event.host == "first.test"] == [4]
     assert len(fold._bursts) <= KINDS
+
+
+def test_ever_new_hosts_are_counted_under_a_budget() -> None:
+    """JRN-3: 20,000 names in ten seconds are a bounded number of lines, none lost; the next window shows new ones."""
+    fold = Fold()
+    lines = []
+    for number in range(20_000):
+        lines += fold.take(refused(host=f"h{number}.test", at=AT + number / 2000))
+    lines += fold.rest()
+    assert sum(line.count for line in lines) == 20_000
+    assert len(lines) <= 3 * (LINES + 2)
+    others = [line for line in lines if line.host == OTHERS]
+    assert others
+    assert all((line.port, line.rule, line.fix) == (0, "", "") for line in others)
+    assert {line.host for line in lines} > {"h0.test", f"h{LINES - 1}.test", f"h{2 * 5000}.test"}
+
+
+def test_within_the_budget_every_new_host_is_a_line() -> None:
+    """JRN-3: the neighbour: as many as the budget are lines of their own, one more is not."""
+    fold = Fold()
+    written = [len(fold.take(refused(host=f"h{number}.test"))) for number in range(LINES + 1)]
+    assert written == [1] * LINES + [0]
+    (others,) = fold.rest()
+    assert (others.host, others.count) == (OTHERS, 1)
+
+
+def test_another_reason_is_counted_apart() -> None:
+    """JRN-3: what was refused for which reason stays on record, also past the budget."""
+    fold = Fold()
+    for number in range(LINES):
+        fold.take(refused(host=f"h{number}.test"))
+    for number in range(3):
+        fold.take(refused(host=f"x{number}.test"))
+        fold.take(refused(host=f"y{number}.test", reason=Reason.PRIVATE_ADDRESS))
+    assert {(event.reason, event.count) for event in fold.rest()} == {
+        (Reason.NO_RULE, 3),
+        (Reason.PRIVATE_ADDRESS, 3),
+    }
+
+
+def test_a_clock_that_is_put_back_frees_the_budget() -> None:
+    """JRN-3: nobody waits an hour to be written because the clock was an hour ahead."""
+    fold = Fold()
+    for number in range(LINES + 1):
+        fold.take(refused(host=f"h{number}.test", at=AT + 3600))
+    fold.due(AT)
+    assert len(fold.take(refused(host="new.test", at=AT))) == 1
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.floats(0, 60)), max_size=200))
