@@ -4,6 +4,7 @@ Rules of the file:
 
 * Bounded: a few datagrams a turn, so that a flood of look-ups is no more than one busy connection; few streams at once,
   each with one query's bytes, and none for longer than `IDLE` without a query.
+* What a task asks for beyond its share (names.py) is read later; until then it waits in the socket.
 * A datagram whose answer cannot be sent is forgotten, as on any network.
 * A socket on the wildcard address answers from the address it was asked at (ip(7), IP_PKTINFO): a client that asked
   8.8.8.8 takes no answer from elsewhere.
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 BATCH = 2  # datagrams, queries of one stream or new streams in one turn: a flood takes its turn with the others
 STREAMS = 32  # at once on one listener; a resolver needs one
 IDLE = 10.0  # seconds without a whole query
+REST = 0.01  # seconds without reading from a task that has asked for more than its share
 PAUSE = 0.1  # seconds without accepting, where descriptors ran out
 _IP_PKTINFO = 8  # linux/in.h
 _IPV6_RECVPKTINFO = 49  # linux/in6.h
@@ -88,8 +90,13 @@ class Datagrams:
         sock = self._sock
         if sock is None:
             return
-        answer = self._names.answer
+        names = self._names
+        answer = names.answer
         for _ in range(BATCH):
+            if not names.may_answer():
+                self._gate.reactor.forget(self._fd)
+                self._gate.reactor.after(REST, self._resume, self)
+                return
             try:
                 if self._wild:
                     data, ancillary, _, peer = sock.recvmsg(MAX_QUERY + 1, _ANCILLARY)
@@ -108,6 +115,10 @@ class Datagrams:
                     sock.sendto(reply, peer)
             except OSError:
                 continue  # no room, or nobody there: the client asks again
+
+    def _resume(self) -> None:
+        if self._sock is not None:
+            self._gate.reactor.watch(self._fd, self, LEVEL)
 
     def cut(self, _reason: Reason) -> None:
         """The gate is ending."""
@@ -198,7 +209,7 @@ class Streams:
 class _Stream:
     """One client: queries one after the other, each answered before the next is looked at."""
 
-    __slots__ = ("_buffer", "_deadline", "_fd", "_gate", "_listener", "_names", "_out", "_sock")
+    __slots__ = ("_buffer", "_deadline", "_fd", "_gate", "_listener", "_names", "_out", "_resting", "_sock")
 
     def __init__(self, listener: Streams, gate: Gate, sock: _socket.socket, names: Names) -> None:
         self._listener = listener
@@ -207,6 +218,7 @@ class _Stream:
         self._sock = sock
         self._fd = sock.fileno()
         self._buffer = b""
+        self._resting = False
         self._out = Outlet(gate.reactor, sock)
         self._deadline = gate.reactor.after(IDLE, self.close, self)
         gate.reactor.watch(self._fd, self)
@@ -217,7 +229,7 @@ class _Stream:
             if mask & OUT and not self._out.flush():
                 return
             for _ in range(BATCH):
-                if self._out.blocked:
+                if self._out.blocked or self._resting:
                     return
                 if not self._next():
                     data = self._sock.recv(MAX_QUERY + 2 - len(self._buffer))
@@ -230,13 +242,23 @@ class _Stream:
         except (OSError, WireError):
             self.close()
             return
-        self._gate.reactor.again(self, fd, IN | ENDED)
+        if not self._resting:
+            self._gate.reactor.again(self, fd, IN | ENDED)
+
+    def _resume(self) -> None:
+        if self._fd >= 0:
+            self._resting = False
+            self.ready(self._fd, IN)
 
     def _next(self) -> bool:
         # Answer one whole query; False when there is none.
         found = read_frame(self._buffer)
         if found is None:
             return False
+        if not self._names.may_answer():
+            self._resting = True
+            self._gate.reactor.after(REST, self._resume, self)
+            return True
         message, used = found
         self._buffer = self._buffer[used:]
         self._deadline.cancel()

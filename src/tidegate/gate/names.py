@@ -14,6 +14,7 @@ What it does not do: it knows no sockets (dns_sockets.py) and keeps no answers.
 
 from __future__ import annotations
 
+from tidegate.gate.budget import Budget
 from tidegate.gate.record import Entry
 from tidegate.model.destination import Destination
 from tidegate.model.reason import Reason
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from tidegate.model.host import Host
     from tidegate.wire.dns import Query
 
+BURST = 2048  # queries at once; what a build with everything in parallel asks for
+RATE = 1000.0  # a second in the long run: some 5 % of a processor
 TTL = 60  # seconds; an address stays what it is, but a rule may go
 METHOD = "DNS"  # what the journal has in the place of an HTTP method
 _LOOPBACK = {dns.A: b"\x7f\0\0\1", dns.AAAA: bytes(15) + b"\1"}
@@ -46,11 +49,12 @@ class Names:
     `own` are the host names that the task itself goes by; without `ipv6` no name has an IPv6 address.
     """
 
-    __slots__ = ("_gate", "_ipv6", "_kinds", "_last", "_own", "_synthetic", "_task")
+    __slots__ = ("_budget", "_gate", "_ipv6", "_kinds", "_last", "_own", "_synthetic", "_task")
 
     def __init__(
         self, gate: Gate, task: GateTask, synthetic: Synthetic, own: frozenset[str] = frozenset(), *, ipv6: bool = True
     ) -> None:
+        self._budget = Budget(BURST, RATE, gate.reactor.now)
         self._gate = gate
         self._task = task
         self._synthetic = synthetic
@@ -59,8 +63,13 @@ class Names:
         self._last = ""  # the name refused last, and the types it was refused for since it was recorded
         self._kinds: set[int] = set()
 
+    def may_answer(self) -> bool:
+        """Whether a query may be read: not while the task has asked for more than its share."""
+        return self._budget.allows(self._gate.reactor.now)
+
     def answer(self, message: bytes, *, stream: bool) -> bytes:
         """Return the answer to one message, empty where there must be none. Not `stream` where datagrams are short."""
+        self._budget.spend()
         try:
             query = dns.parse_query(message)
         except WireError as error:

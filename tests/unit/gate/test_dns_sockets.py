@@ -13,7 +13,7 @@ import dns.message
 import pytest
 
 from tests.unit.gate.kit import Serving, read_exactly, wait
-from tidegate.gate import dns_sockets
+from tidegate.gate import dns_sockets, names
 from tidegate.gate.capture import CaptureSockets
 from tidegate.model.reason import Reason
 
@@ -171,3 +171,40 @@ def _error(call: Callable[[], object]) -> BaseException | None:
     except OSError as error:
         return error
     return None
+
+
+@pytest.mark.parametrize("tcp", [False, True])
+def test_a_task_that_asks_for_more_than_its_share_waits_and_loses_nothing(
+    capture: Capturing, monkeypatch: pytest.MonkeyPatch, tcp: bool
+) -> None:
+    """GAT-6: past the budget queries stay in the kernel's queue, and are answered at the rate; another task is not."""
+    monkeypatch.setattr(names, "BURST", 8)
+    monkeypatch.setattr(names, "RATE", 200.0)
+    gate, captive = capture("a.test")
+    with captive.socket(kind=socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM) as sock:
+        sock.connect(("127.0.0.1", 53))
+        for _ in range(40):
+            sock.sendall(struct.pack(">H", len(QUERY)) + QUERY if tcp else QUERY)
+        stream = sock.makefile("rb")
+        for _ in range(40):
+            reply = stream.read(struct.unpack(">H", stream.read(2))[0]) if tcp else sock.recv(1000)
+            assert answers(reply) == ["198.18.1.1"]
+        stream.close()
+    assert gate.gate.faults == 0
+    assert captive.look_up("a.test") == "198.18.1.1"
+
+
+def test_a_resolver_is_closed_while_it_rests(capture: Capturing, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HLD-7: a task that ends in the middle of a flood leaves nothing in the loop that would raise."""
+    monkeypatch.setattr(names, "BURST", 1)
+    monkeypatch.setattr(names, "RATE", 0.001)
+    gate, captive = capture("a.test")
+    with captive.socket(kind=socket.SOCK_DGRAM) as sock:
+        sock.connect(("127.0.0.1", 53))
+        for _ in range(4):
+            sock.send(QUERY)
+        assert answers(sock.recv(1000)) == ["198.18.1.1"]
+        time.sleep(2 * dns_sockets.REST)
+        gate.on_thread(lambda: gate.gate.remove_capture(captive.handle, cut=True))
+        time.sleep(2 * dns_sockets.REST)
+    assert gate.gate.faults == 0
