@@ -290,6 +290,19 @@ def test_a_share_opens_what_it_names(user: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("user", held.USERS)
+def test_what_is_new_and_may_run_later_is_named(user: str, tmp_path: Path) -> None:
+    """What cannot be kept from a workspace is said afterwards, once it is there; other new files are not (HLD-15)."""
+    product = Product(tmp_path, user=user == "ordinary")
+    furnish(product)
+    done = product.run("--", "sh", "-c", "touch .envrc other; echo /x >.git/commondir")
+    folder = os.path.realpath(product.folder)
+    assert done.stderr == f"tidegate: note: new, and may run later: {folder}/.git/commondir, {folder}/.envrc\n"
+    assert product.run("-q", "--", "touch", ".exrc").stderr == ""
+    (product.folder / ".git/commondir").unlink()
+    assert product.run("--", "touch", "again").stderr == ""
+
+
+@pytest.mark.parametrize("user", held.USERS)
 def test_git_goes_on_working(user: str, tmp_path: Path) -> None:
     """Commit, branch, rebase, worktrees, fetch and clone inside; what writes .git/config fails and says so (HLD-15)."""
     product = Product(tmp_path, user=user == "ordinary")

@@ -125,7 +125,7 @@ def _without_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox) -> 
         say(_OPEN_WARNING)
     order = _order(options, new_log=False)
     order = order.replace(strict=_is_strict(_files_without_gate(options.files)))
-    return _with_keys(order, lambda keys: run_without_gate(order, find_hold(options.hold), stdio, inbox, keys))
+    return _followed(order, lambda keys: run_without_gate(order, find_hold(options.hold), stdio, inbox, keys))
 
 
 def _files_without_gate(option: str) -> str:
@@ -189,7 +189,13 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
         for warning in shadowed(policy):
             say(f"warning: {warning}")
     hold, clock = find_hold("netns"), time.time  # noqa: TID251  the clock comes in here
-    return _with_keys(order, lambda keys: run_behind_gate(order, policy, hold, link, stdio, inbox, clock, keys))
+    return _followed(order, lambda keys: run_behind_gate(order, policy, hold, link, stdio, inbox, clock, keys))
+
+
+def _followed(order: Order, act: Callable[[SshKeys | None], Ended]) -> Ended:
+    """Act, and see what is new afterwards that could not be kept from being made."""
+    ended = _with_keys(order, act)
+    return ended.replace(new=tuple(path for path in order.told if os.path.lexists(path)))
 
 
 def _with_keys(order: Order, act: Callable[[SshKeys | None], Ended]) -> Ended:
@@ -337,6 +343,11 @@ def _tell(options: RunOptions, ended: Ended, report: OutputFile | None) -> tuple
         raw("\n".join(net_lines(rows, ended.more)))
     if ended.signed and not options.quiet:
         raw("\n".join(ended.signed))
+    if ended.new and not options.quiet:
+        say(
+            "note: new, and may run later: "
+            + ", ".join(path if path.isprintable() else ascii(path) for path in ended.new)
+        )
     refused = False
     if rows and options.fail_on_refusal:
         from tidegate.journal.summary import is_refusal

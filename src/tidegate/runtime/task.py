@@ -65,7 +65,7 @@ class Ended(Value):
     """How it went: the front's outcome and what the gate counted (None where there was no gate).
 
     `not_begun` says what kept the command from being run, where the set-up command did; `signed` are lines about the
-    ssh keys it was offered.
+    ssh keys it was offered; `new` are files that were not there before and would run outside later (HLD-15).
     """
 
     outcome: Outcome
@@ -73,6 +73,7 @@ class Ended(Value):
     more: int = 0
     not_begun: str = ""
     signed: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
 
 
 _PROXY_VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
