@@ -3,9 +3,10 @@
 Rules of the file:
 
 * The client has connected already, so a refusal cannot be an answer to its connect(). What its first bytes speak is
-  looked at, not consumed, for at most `PATIENCE`: TLS gets an alert, HTTP a 403, SSH a disconnect message, PostgreSQL
-  and Redis an error. A PostgreSQL client that would like TLS is told that there is none: it then starts without, which
-  it is refused before it has sent more than its user's name, and only then shows why.
+  looked at, not consumed, for at most `PATIENCE`, or `LONG_PATIENCE` on ports where the client is known to speak
+  first: a JVM connects before it loads its TLS, which takes it half a second and more. TLS gets an alert, HTTP a 403,
+  SSH a disconnect message, PostgreSQL and Redis an error. A PostgreSQL client that would like TLS is told that there
+  is none: it then starts without, is refused before it has sent more than its user's name, and shows why.
 * Where the server speaks first there is nothing to wait for: SSH is told so at once on its port, others are reset.
 * Whatever cannot be told is reset: the nearest thing to "connection refused" that is left. So is TLS to a destination
   that was allowed and did not answer: no alert says that.
@@ -30,11 +31,13 @@ if TYPE_CHECKING:
     from tidegate.model.decision import Decision
     from tidegate.model.reason import Reason
 
-PATIENCE = 0.25  # seconds; a client that speaks first has spoken long before, on a namespace's own loopback
-ANSWER_PATIENCE = 5.0  # seconds for a PostgreSQL client to go on after that answer
+PATIENCE = 0.25  # seconds; most clients that speak first have spoken long before, on a namespace's own loopback
+LONG_PATIENCE = 10.0  # seconds; nothing waits for the end of it but a client that says nothing either
 PEEK = 8192  # bytes: a request line as long as GAT-6 allows
 SSH_PORT = 22
 SERVER_FIRST = frozenset({21, 25, 110, 119, 143, 587, 3306, 5900})  # FTP, SMTP, POP3, NNTP, IMAP, MySQL, VNC
+# HTTP, TLS from the first byte (https, smtps, ldaps, DNS, imaps, pop3s), and HTTP's usual others.
+CLIENT_FIRST = frozenset({80, 443, 465, 636, 853, 993, 995, 8080, 8443})
 _TLS_HANDSHAKE = 22
 _WISHES = 2
 _RESET = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # struct linger {1, 0}: close(2) sends RST
@@ -98,7 +101,9 @@ class Parting:
         elif port in SERVER_FIRST:
             self.close()
         elif not self._look():
-            self._deadline = gate.reactor.after(ANSWER_PATIENCE if self._answered else PATIENCE, self.close, self)
+            self._deadline = gate.reactor.after(
+                LONG_PATIENCE if self._answered or port in CLIENT_FIRST else PATIENCE, self.close, self
+            )
             if watched:
                 gate.reactor.table[self.fd] = self
             else:
@@ -145,7 +150,7 @@ class Parting:
             return False
         if self._deadline is not None:
             self._deadline.cancel()
-            self._deadline = self.gate.reactor.after(ANSWER_PATIENCE, self.close, self)
+            self._deadline = self.gate.reactor.after(LONG_PATIENCE, self.close, self)
         return True
 
     def _message(self, told: Speaks | None, data: bytes) -> bytes:

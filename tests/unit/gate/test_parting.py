@@ -101,7 +101,7 @@ def test_where_the_server_speaks_first_there_is_a_reset_at_once(
 def test_everything_else_is_reset(capture: Capturing, data: bytes) -> None:
     """PostgreSQL's cancelling, inline Redis, SOCKS, clear HTTP/2, half a word and silence: reset."""
     gate, captive = capture()
-    assert told(captive, 5432, data) == b"RST"
+    assert told(captive, 5433, data) == b"RST"
     assert gate.event().reason is Reason.LITERAL_NOT_NAMED
     gate.idle()
 
@@ -127,11 +127,12 @@ def test_a_database_client_is_told_why(capture: Capturing, data: bytes, start: b
 def test_a_postgres_client_is_waited_for_after_its_wish(capture: Capturing, monkeypatch: pytest.MonkeyPatch) -> None:
     """The start-up packet comes after the answer, so the deadline begins anew; a third wish is one too many."""
     monkeypatch.setattr(parting, "PATIENCE", 3600.0)
-    monkeypatch.setattr(parting, "ANSWER_PATIENCE", 0.05)
+    monkeypatch.setattr(parting, "LONG_PATIENCE", 0.05)
     gate, captive = capture()
-    assert told(captive, 5432, SSL) == b"NRST"
-    assert told(captive, 5432, SSL * 3) == b"NNRST"
-    with captive.connect(ADDRESS, 5432) as sock:
+    assert told(captive, 5433, SSL) == b"NRST"
+    assert told(captive, 5433, SSL * 3) == b"NNRST"
+    monkeypatch.setattr(parting, "LONG_PATIENCE", 3600.0)
+    with captive.connect(ADDRESS, 5433) as sock:
         for _ in range(2):
             sock.sendall(SSL)
             assert sock.recv(1) == b"N"
@@ -140,12 +141,30 @@ def test_a_postgres_client_is_waited_for_after_its_wish(capture: Capturing, monk
     gate.idle()
 
 
+@pytest.mark.parametrize(("port", "told_why"), [(443, True), (80, True), (444, False), (5432, False)])
+def test_a_client_that_is_slow_to_speak(
+    capture: Capturing, monkeypatch: pytest.MonkeyPatch, port: int, told_why: bool
+) -> None:
+    """GAT-9: a JVM connects half a second before its ClientHello; where clients speak first that is waited for."""
+    assert 5 <= parting.LONG_PATIENCE <= 30
+    monkeypatch.setattr(parting, "PATIENCE", 0.05)
+    _, captive = capture()
+    with captive.connect(ADDRESS, port) as sock:
+        time.sleep(0.3)  # what is tested is the passing of time
+        try:
+            sock.sendall(client_hello("a.test"))
+            answer = sock.recv(65536)
+        except (ConnectionResetError, BrokenPipeError):
+            answer = b""
+    assert (answer[5:] == b"\x02\x31") is told_why
+
+
 def test_a_silent_client_is_not_kept(capture: Capturing, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounded in time and number: it counts as a connection until it is reset."""
     assert PATIENCE <= 0.5
     monkeypatch.setattr(parting, "PATIENCE", 3600.0)
     gate, captive = capture(limits=small(connections=3))
-    socks = [captive.connect(ADDRESS, 5432) for _ in range(3)]
+    socks = [captive.connect(ADDRESS, 5433) for _ in range(3)]
     wait(lambda: gate.gate.connections == 3)
     assert told(captive, 80, b"GET / HTTP/1.1\r\n\r\n") in (b"", b"RST")
     assert gate.events(4)[-1].reason is Reason.TOO_MANY_CONNECTIONS
