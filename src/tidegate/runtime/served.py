@@ -69,7 +69,7 @@ def serve_sockets(
         task.met = {}
         if met:
             _serve_met(gate, task, sockets, met, served, left)
-        if sockets.of(inside.STREAMS):  # the resolver is part of every capture
+        if not {inside.PROXY, inside.MOULD, inside.MET}.issuperset(sockets.roles):
             _serve_capture(gate, task, sockets, own_names, served, left)
     except BaseException:
         served.close(cut=True)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.gate.kit import Recording, descriptors, policy_of
 from tidegate.gate.gate import Gate, GateTask
-from tidegate.holds.inside import ADDRESSED, DATAGRAMS, PROXY, STREAMS, TaskSockets
+from tidegate.holds.inside import ADDRESSED, DATAGRAMS, MET, MOULD, PROXY, STREAMS, TaskSockets
 from tidegate.runtime.served import serve_sockets
 
 
@@ -41,14 +41,22 @@ def test_closing_gives_every_descriptor_back() -> None:
 
 
 @pytest.mark.usefixtures("isolated")
-@pytest.mark.parametrize("roles", [(PROXY, PROXY), (PROXY, ADDRESSED), (PROXY, STREAMS), (PROXY, DATAGRAMS)])
+@pytest.mark.parametrize(
+    "roles", [(PROXY, PROXY), (PROXY, ADDRESSED), (PROXY, STREAMS), (PROXY, DATAGRAMS), (PROXY, MOULD), (PROXY, MET)]
+)
 def test_one_that_is_no_socket_closes_them_all(roles: tuple[str, ...]) -> None:
     """HLD-7: nothing is served where one descriptor is not what its role says, and none is left open."""
     gate = _gate()
     before = descriptors()
     fds = (_listening(), os.open("/dev/null", os.O_RDWR))
     with pytest.raises(OSError, match=r"."):
-        serve_sockets(gate, GateTask("t1", policy_of()), TaskSockets(roles, fds), ())
+        serve_sockets(
+            gate,
+            GateTask("t1", policy_of()),
+            TaskSockets(roles, fds),
+            (),
+            met=(("localhost", 5432),) * roles.count(MET),
+        )
     assert not gate.listeners
     assert descriptors() == before
     gate.close()
