@@ -255,9 +255,6 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
     log = os.path.abspath(options.log) if options.log else ""
     installed = installation_paths()
     readonly = [*installed, *agent_files(environ, folder)]
-    # Its known_hosts say where a key may log in, its config what ssh runs outside (HLD-15).
-    ssh_folder = os.path.join(environ.get("HOME", "/"), ".ssh")
-    readonly += [ssh_folder] if os.path.isdir(ssh_folder) else []
     # What this run was told must not be what the next run is told by the task: neither the file nor a link to it.
     told = (options.policy, harness_file(options.harness), FOLDER_FILE, os.path.join(config_folder(environ), USER_FILE))
     readonly += [os.path.abspath(path) for path in told if path and _is_file_in_sight(path)]

@@ -194,8 +194,7 @@ class Filter:
             if channel in ready:
                 message, descriptors = receive(channel)
                 if message[0] == "finish":
-                    with self._lock:
-                        send(channel, ("said", self._said))
+                    send(channel, ("said", dict(self._said)))  # nobody is waited for: an agent may ask a person
                     return
                 if listener is not None:
                     listener.close()

@@ -72,8 +72,9 @@ def add_key(key: str, hosts: tuple[str, ...], known: tuple[str, ...], caller: st
     """
     path, blob = _find(key, caller)
     names = ", ".join(hosts)
+    before = {one for one, _ in _keys_of(SOCKET)}
     if path and _add(path, hosts, known):
-        blob, comment = _keys_of(SOCKET)[-1]
+        blob, comment = _added(before, key)
         return Served(blob, comment, blob, key, names)
     held = dict(_keys_of(caller))
     if blob not in held:
@@ -84,7 +85,23 @@ def add_key(key: str, hosts: tuple[str, ...], known: tuple[str, ...], caller: st
     _add(CHECK, hosts, known)
     for name in (CHECK, f"{CHECK}.pub"):
         os.unlink(name)
-    return Served(blob, held[blob], _keys_of(SOCKET)[-1][0], key, names)
+    return Served(blob, held[blob], _added(before, key)[0], key, names)
+
+
+def _added(before: set[bytes], key: str) -> tuple[bytes, bytes]:
+    """Return what our agent holds beside these.
+
+    Raises:
+        StartError: when that is nothing: adding a key again took its hosts of before away.
+    """
+    for blob, comment in _keys_of(SOCKET):
+        if blob not in before:
+            return blob, comment
+    raise StartError(
+        f"--ssh-key: the key {key} is named in two ways",
+        fix="name it in one, once for each of its hosts",
+        code="ssh-key",
+    )
 
 
 def _find(key: str, caller: str) -> tuple[str, bytes]:
@@ -194,7 +211,9 @@ def _keys_of(path: str) -> list[tuple[bytes, bytes]]:
     if not path:
         return []
     try:
-        return wire.read_identities(ask(connect(path), bytes((wire.REQUEST_IDENTITIES,)), last=True)) or []
+        agent = connect(path)
+        agent.settimeout(PATIENCE)
+        return wire.read_identities(ask(agent, bytes((wire.REQUEST_IDENTITIES,)), last=True)) or []
     except OSError:
         return []
 

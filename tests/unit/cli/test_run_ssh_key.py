@@ -319,7 +319,7 @@ def test_ssh_configuration_is_read_only(either: Product) -> None:
     """HLD-15: no task says for the next which host keys are known, or what ssh runs outside; elsewhere it writes."""
     before = (either.home / ".ssh" / "known_hosts").read_text()
     script = (
-        "echo x >>~/.ssh/known_hosts; echo x >~/.ssh/config; mv ~/.ssh ~/y; rm ~/.ssh/other; echo x >~/z && echo wrote"
+        "echo x >>~/.ssh/known_hosts; echo x >~/.ssh/config; mv ~/.ssh ~/y; rm ~/.ssh/other; echo x >z && echo wrote"
     )
     done = either.run("--", "sh", "-c", script)
     assert done.stdout == "wrote\n", done.stderr

@@ -56,6 +56,19 @@ def test_a_key_is_bound_to_known_hosts(folder: Path, hashed: bool) -> None:
     assert raised.value.fix.startswith("connect once (ssh -p 99 a.test)")
 
 
+def test_a_key_under_two_names_is_refused(folder: Path) -> None:
+    """HLD-14: the second would take the hosts of the first away; another key beside it is fine."""
+    for name in ("id", "other"):
+        make_key(folder / name)
+    (folder / "copy").write_bytes((folder / "id").read_bytes())
+    (folder / "copy").chmod(0o600)
+    known = _known(folder, "a.test")
+    made = [ssh_tools.add_key(str(folder / name), ("a.test",), known, "") for name in ("id", "other")]
+    assert made[0].blob != made[1].blob
+    with pytest.raises(StartError, match="is named in two ways"):
+        ssh_tools.add_key(str(folder / "copy"), ("a.test",), known, "")
+
+
 def test_a_key_of_the_callers_agent_gets_one_that_stands_for_it(folder: Path) -> None:
     """HLD-14: our agent gets a key made up for this run, and its file is gone."""
     public = make_key(folder / "id")
