@@ -16,13 +16,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# folder in the home, the tool that uses it; one without a tool is always made
+# folder in the home, the tool that uses it; one without a tool is always made. Yarn, pnpm and Bun are often run by a
+# path, from a project or by corepack: who has Node may have them.
 CACHES: tuple[tuple[str, str], ...] = (
     (".cache", ""),
     (".npm", "npm"),
-    (".yarn/berry", "yarn"),
-    (".local/share/pnpm/store", "pnpm"),
-    (".bun/install/cache", "bun"),
+    (".yarn/berry", "node"),
+    (".local/share/pnpm/store", "node"),
+    (".bun/install/cache", "node"),
     (".cargo/registry", "cargo"),
     (".cargo/git", "cargo"),
     ("go/pkg", "go"),
@@ -36,6 +37,7 @@ CACHES: tuple[tuple[str, str], ...] = (
     (".nuget/packages", "dotnet"),
     (".local/share/NuGet", "dotnet"),
     (".bundle/cache", "bundle"),
+    (".local/share/gem", "gem"),
     (".hex", "mix"),
     (".stack", "stack"),
     (".cabal/packages", "cabal"),
