@@ -56,6 +56,8 @@ def main(argv: list[str]) -> None:
         home = "/mnt"
     else:
         home = os.path.realpath(home)
+        if home.count("/") < 2:
+            sys.exit(f"as_user: {home} is the machine's, and would be given away for good")
         os.chown(home, USER, USER)
         reveal(needed | {home})
     os.setgroups([])
