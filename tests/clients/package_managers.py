@@ -57,7 +57,8 @@ def _yarn4(p: Place) -> list[str]:
         f"npmRegistryServer: '{p.url}'\nhttpsCaFilePath: '{p.ca_file}'\nnodeLinker: node-modules\n"
         "enableTelemetry: false\nhttpRetry: 0\nenableGlobalCache: false\n",
     )
-    return ["node", _YARN4, "add", NAME]
+    # A task of root's writes to its workspace and to caches only, and this is none of them.
+    return ["env", f"YARN_GLOBAL_FOLDER={p.folder}/yarn", "node", _YARN4, "add", NAME]
 
 
 def _pnpm(p: Place) -> list[str]:
@@ -115,7 +116,18 @@ def _maven(p: Place) -> list[str]:
 
 
 def _gem(p: Place) -> list[str]:
-    return ["gem", "fetch", "-q", "--clear-sources", "--source", f"{p.url}gems/", NAME]
+    # Likewise.
+    return [
+        "env",
+        f"XDG_DATA_HOME={p.folder}/data",
+        "gem",
+        "fetch",
+        "-q",
+        "--clear-sources",
+        "--source",
+        f"{p.url}gems/",
+        NAME,
+    ]
 
 
 _WHEEL = f"/files/{NAME}-1.0-py3-none-any.whl"

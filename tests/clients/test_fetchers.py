@@ -58,8 +58,8 @@ def test_it_is_let_through(product: Product, lab: Lab, row: Client, way: str, sc
     origin = lab.origin("http", ALLOWED, port, tls="a.test" if scheme == "https" else None, body=f"{row.gets}\n")
     done = run_client(product, way, row.command(place), "--allow", "a.test")
     if way == PROXY and row.alone is not None:
-        assert_prints(done, row.alone, "a.test", port)
         assert origin.connections == 0
+        assert_prints(done, row, row.alone, "a.test", port)
         return
     assert (done.returncode, row.gets in own_lines(done)) == (0, True), done.stderr
     lines = [line for line in net_lines(done) if "· not connected, " not in line]  # from a race of its addresses
@@ -84,7 +84,7 @@ def test_it_is_refused_word_for_word(product: Product, row: Client, way: str, sc
     refused = Place(scheme, "b.test", place.folder, place.home, place.ca_file)
     done = run_client(product, way, row.command(refused), "--allow", "a.test")
     if way == PROXY and row.alone is not None:
-        assert_prints(done, row.alone, "b.test", port)
+        assert_prints(done, row, row.alone, "b.test", port)
         return
-    assert_prints(done, row.refused[way, scheme], "b.test", port)
     assert net_lines(done) == refusal("b.test", port)
+    assert_prints(done, row, row.refused[way, scheme], "b.test", port)

@@ -87,6 +87,6 @@ def test_it_fetches(product: Product, site: HttpsSite, row: Client, way: str) ->
 def test_it_is_refused_word_for_word(product: Product, site: HttpsSite, row: Client, way: str) -> None:
     """GAT-7, GAT-9, B73: what its user reads, before any look-up; tidegate's lines name the rule that would help."""
     done = run_client(product, way, row.command(place(product, "b.test")), "--allow", "a.test:443")
-    assert_prints(done, row.refused[way, "https"], "b.test", 443)
     assert net_lines(done) == refusal("b.test", 443)
     assert site.requests == []
+    assert_prints(done, row, row.refused[way, "https"], "b.test", 443)

@@ -147,8 +147,8 @@ def test_it_is_served(product: Product, row: Client, way: str, service: str) -> 
     port = PORTS[service]
     done = run_client(product, way, row.command(place(product, service, "a.test")), "--allow", f"a.test:{port}")
     if way == PROXY and row.alone is not None:
-        assert_prints(done, row.alone, "a.test", port)
         assert net_lines(done) == []
+        assert_prints(done, row, row.alone, "a.test", port)
         return
     assert done.returncode == 0, done.stderr
     if row.gets:
@@ -166,8 +166,8 @@ def test_it_is_refused_word_for_word(product: Product, row: Client, way: str, se
     port = PORTS[service]
     done = run_client(product, way, row.command(place(product, service, "b.test")), "--allow", f"a.test:{port}")
     if way == PROXY and row.alone is not None:
-        assert_prints(done, row.alone, "b.test", port)
         assert net_lines(done) == []
+        assert_prints(done, row, row.alone, "b.test", port)
         return
-    assert_prints(done, row.refused[way, service], "b.test", port)
     assert net_lines(done) == refusal("b.test", port)
+    assert_prints(done, row, row.refused[way, service], "b.test", port)
