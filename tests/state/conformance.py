@@ -36,7 +36,7 @@ def tasks_come_back_whole(one: Store, other: Store) -> None:
     """Every field of a task, bytes that are no UTF-8 and large inodes too, is what it was, in another process too."""
     full = TaskRecord(
         "t1", FolderKey("/w\udcff \n", 2**64 - 1, 2**64 - 2), 1.5, b"\x00\xff", "näme", ("sh", "-c", "\udcfe"),
-        Phase.INSTALL, 60.0, "netns", "gate", "alice", 77,
+        Phase.INSTALL, 60.0, "netns", "gate", "alice", 77, None, "", b"\xfe",
     )  # fmt: skip
     one.create_task(full)
     assert other.task("t1") == full
@@ -65,10 +65,10 @@ def tasks_are_listed_newest_first(one: Store, other: Store) -> None:
 def living_tasks_change(one: Store, other: Store) -> None:
     """Phase and wait of a living task change; its policy never does, nor does anything of an ended one (POL-8)."""
     one.create_task(task("t1"))
-    changed = one.change_task("t1", phase=Phase.INSTALL, wait_seconds=60.0)
+    changed = one.change_task("t1", phase=Phase.INSTALL, wait_seconds=60.0, operator=b"{}")
     assert changed == other.task("t1")
     assert changed is not None
-    assert (changed.phase, changed.wait_seconds) == (Phase.INSTALL, 60.0)
+    assert (changed.phase, changed.wait_seconds, changed.operator) == (Phase.INSTALL, 60.0, b"{}")
     with pytest.raises(TypeError):
         one.change_task("t1", policy=b"{}")
     one.end_task("t1", 2.0, "")

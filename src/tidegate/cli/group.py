@@ -5,24 +5,45 @@ Click's own errors are mapped here, so that a mistake in any command looks the s
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
 from tidegate.model.errors import EXIT_USAGE, UsageError
 
+COMMANDS = {
+    "policy": ("policy", "policy_group"),
+    "events": ("events", "events"),
+    "log": ("log", "log"),
+    "doctor": ("doctor", "doctor"),
+    "serve": ("serve", "serve"),
+    "task": ("task", "task"),
+}
+"""Each command's module in this package, and its name there."""
 
-def make_group() -> click.Group:
-    """Return the group of all click commands."""
-    from tidegate.cli.doctor import doctor
-    from tidegate.cli.events import events
-    from tidegate.cli.log import log
-    from tidegate.cli.policy import policy_group
 
-    group = click.Group("tidegate", help="The gate that agents, builds and scripts run behind.")
-    group.add_command(policy_group())
-    group.add_command(events)
-    group.add_command(log)
-    group.add_command(doctor)
-    return group
+class _Group(click.Group):
+    """Imports the module of the command that was named, and no other."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """Return all names."""
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        """Return one command."""
+        return find_command(name) if name in COMMANDS else None
+
+
+def find_command(name: str) -> click.Command:
+    """Return the command of this name.
+
+    Raises:
+        KeyError: when there is none.
+    """
+    module, attribute = COMMANDS[name]
+    found = getattr(import_module(f"tidegate.cli.{module}"), attribute)
+    command: click.Command = found if isinstance(found, click.Command) else found()
+    return command
 
 
 def run_click(argv: list[str]) -> int:
@@ -32,7 +53,7 @@ def run_click(argv: list[str]) -> int:
         UsageError: for a mistake on the command line.
     """
     try:
-        status = make_group().main(argv, prog_name="tidegate", standalone_mode=False)
+        status = _Group("tidegate").main(argv, prog_name="tidegate", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return EXIT_USAGE

@@ -20,10 +20,17 @@ usage: tidegate COMMAND ...
   policy trust               trust this folder's tidegate.yaml as it is now
   policy test FILE           expected verdicts, for CI
   events                     the record of a task
+  serve                      the server: tasks that live on, questions, one record of all
+  task create|list|show|phase|end
+                             tasks of the server
+  exec TASK -- COMMAND       run a command in a task of the server
   log verify                 whether the record of all tasks is what was written
   doctor [--escape]          whether tasks can be held here; --escape tries every known way out of a hold
   --version                  the version
 """
+
+CLICK = ("policy", "events", "log", "doctor", "serve", "task")
+"""What is a click command; group.py knows its module."""
 
 
 def main(argv: list[str]) -> int:
@@ -62,6 +69,10 @@ def _dispatch(argv: list[str]) -> int:
         from tidegate.cli.run import run
 
         return run(argv[1:])
+    if command == "exec":
+        from tidegate.cli.exec import exec_
+
+        return exec_(argv[1:])
     if command in ("--version", "version"):
         from tidegate import __version__
 
@@ -70,7 +81,7 @@ def _dispatch(argv: list[str]) -> int:
     if command in ("--help", "-h", "help"):
         sys.stdout.write(USAGE)
         return 0
-    if command in ("policy", "events", "log", "doctor"):
+    if command in CLICK:
         from tidegate.cli.group import run_click
 
         return run_click(argv)

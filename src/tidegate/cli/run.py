@@ -20,6 +20,7 @@ from tidegate.runtime.state import (
     cache_folder,
     config_folder,
     default_folders,
+    front_socket,
     make_task_folder,
     new_task_id,
     state_folder,
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
     from tidegate.holds.stdio import StdioPlan
     from tidegate.runtime.agent import Agent
-    from tidegate.runtime.gate_link import GateLink
+    from tidegate.runtime.link import Link
+    from tidegate.runtime.server_link import ServerLink
     from tidegate.runtime.signals import SignalInbox
     from tidegate.runtime.ssh_keys import KeyUse, SshKeys
     from tidegate.runtime.task import Ended, Order
@@ -55,14 +57,22 @@ def run(argv: list[str]) -> int:
     if options.help:
         sys.stdout.write(USAGE)
         return 0
+    return conclude(options, lambda stdio: _run(options, stdio))
+
+
+def conclude(options: RunOptions, act: Callable[[StdioPlan], Ended]) -> int:
+    """Run something, say how it was on standard error and in the files asked for, and return the exit status.
+
+    Raises:
+        TidegateError: for what a person can mend; the status file, where one is asked for, says so too.
+    """
     try:
-        return _told(options)
+        return _concluded(options, act)
     except _GAVE_OUT as error:
         raise _gave_out(error) from error
 
 
-def _told(options: RunOptions) -> int:
-    """Run it, say how it was on standard error and in the files asked for, and return the exit status."""
+def _concluded(options: RunOptions, act: Callable[[StdioPlan], Ended]) -> int:
     # First of all: a closed standard stream must not become a descriptor of ours.
     from tidegate.holds.stdio import plan_stdio
 
@@ -70,7 +80,7 @@ def _told(options: RunOptions) -> int:
     status_file = OutputFile(options.status_file, "--status-file") if options.status_file else None
     try:
         report = OutputFile(options.report, "--report") if options.report else None
-        ended = _run(options, stdio)
+        ended = act(stdio)
         status, refused = _tell(options, ended, report)
     except (TidegateError, *_GAVE_OUT) as error:
         known = error if isinstance(error, TidegateError) else _gave_out(error)
@@ -93,19 +103,40 @@ def _told(options: RunOptions) -> int:
 
 
 def _run(options: RunOptions, stdio: StdioPlan) -> Ended:
+    server = _server(options)
     if options.hold != "netns":
-        return _queued(lambda inbox: _without_gate(options, stdio, inbox))
-    from tidegate.runtime.gate_link import GateLink
+        try:
+            return queued(lambda inbox: _without_gate(options, stdio, inbox, server))
+        finally:
+            if server is not None:
+                server.close()
+    if server is None:
+        from tidegate.runtime.gate_link import GateLink
 
-    # Before all else: the gate imports its rooms while this process imports its own, and is what a start waits for.
-    link = GateLink(say)
+        # Before all else: the gate imports its rooms while this process imports its own, and is what a start waits for.
+        link: Link = GateLink(say)
+    else:
+        link = server
     try:
-        return _queued(lambda inbox: _with_gate(options, stdio, inbox, link))
+        return queued(lambda inbox: _with_gate(options, stdio, inbox, link))
     finally:
         link.close()
 
 
-def _queued(act: Callable[[SignalInbox], Ended]) -> Ended:
+def _server(options: RunOptions) -> ServerLink | None:
+    """The server, where one runs and is wanted."""
+    if options.wait:
+        from tidegate.runtime.server_link import need_server
+
+        return need_server(state_folder(os.environ), say, "--wait")
+    if not options.server or not os.path.exists(front_socket(state_folder(os.environ))):
+        return None
+    from tidegate.runtime.server_link import find_server
+
+    return find_server(state_folder(os.environ), say)
+
+
+def queued(act: Callable[[SignalInbox], Ended]) -> Ended:
     """Act while the signals that would end us are queued instead."""
     from tidegate.runtime.signals import SignalInbox
 
@@ -116,44 +147,26 @@ def _queued(act: Callable[[SignalInbox], Ended]) -> Ended:
         inbox.restore()
 
 
-def _without_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox) -> Ended:
+def _without_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, server: ServerLink | None) -> Ended:
     from tidegate.holds.hold import find_hold
+    from tidegate.runtime.policy_sources import files_without_gate, is_strict
     from tidegate.runtime.task import run_without_gate
 
-    _require_unlocked(options)
-    if options.hold == "open":
-        say(_OPEN_WARNING)
-    order = _order(options, new_log=False)
-    order = order.replace(strict=_is_strict(_files_without_gate(options.files)))
-    return _followed(order, lambda keys: run_without_gate(order, find_hold(options.hold), stdio, inbox, keys))
+    warn_before(options)
+    files = files_without_gate(options.files, config=config_folder(os.environ), state=state_folder(os.environ))
+    order = order_of(options, new_log=False).replace(strict=is_strict(files))
+    hold = find_hold(options.hold)
+    return followed(order, lambda keys: run_without_gate(order, hold, stdio, inbox, keys, server))
 
 
-def _files_without_gate(option: str) -> str:
-    """What the option and the policies of user and administrator say of files; the rest of those has no meaning."""
-    from tidegate.runtime.administrator import FILE
-    from tidegate.runtime.policy_sources import USER_FILE, option_layer, policy_in_force
-
-    config = config_folder(os.environ)
-    if not os.path.lexists(FILE) and not os.path.lexists(os.path.join(config, USER_FILE)):
-        return option
-    options = option_layer(files=option)
-    state = state_folder(os.environ)
-    return policy_in_force(folder="", config=config, state=state, options=options, no_folder_policy=True).files
-
-
-def _is_strict(files: str) -> bool:
-    """Whether all is read-only but what is named: root could otherwise write what the machine runs later (HLD-15)."""
-    return files == "strict" if files else os.geteuid() == 0
-
-
-def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: GateLink) -> Ended:
+def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: Link) -> Ended:
     from tidegate.holds.hold import find_hold
     from tidegate.runtime.agent import require_way_out
-    from tidegate.runtime.policy_sources import option_layer, policy_in_force
+    from tidegate.runtime.policy_sources import is_strict, option_layer, policy_in_force
     from tidegate.runtime.task import run_behind_gate
 
-    _require_unlocked(options)
-    order = _order(options, new_log=True)
+    warn_before(options)
+    order = order_of(options, new_log=True)
     agent = _agent(options, order)
     if agent is not None:
         require_way_out(agent, order.capture)
@@ -174,7 +187,7 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
     )
     if policy.setup and order.phase == Phase.INSTALL.value:
         policy = policy.replace(setup=(), notes=(*policy.notes, _SET_UP_BY_HAND))
-    order = order.replace(strict=_is_strict(policy.files))
+    order = order.replace(strict=is_strict(policy.files))
     for note in (*policy.notes, agent.note(policy) if agent is not None else ""):
         if note:
             say(f"note: {note}")
@@ -189,10 +202,10 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
         for warning in shadowed(policy):
             say(f"warning: {warning}")
     hold, clock = find_hold("netns"), time.time  # noqa: TID251  the clock comes in here
-    return _followed(order, lambda keys: run_behind_gate(order, policy, hold, link, stdio, inbox, clock, keys))
+    return followed(order, lambda keys: run_behind_gate(order, policy, hold, link, stdio, inbox, clock, keys))
 
 
-def _followed(order: Order, act: Callable[[SshKeys | None], Ended]) -> Ended:
+def followed(order: Order, act: Callable[[SshKeys | None], Ended]) -> Ended:
     """Act, and see what is new afterwards that could not be kept from being made."""
     ended = _with_keys(order, act)
     return ended.replace(new=tuple(path for path in order.told if os.path.lexists(path)))
@@ -212,14 +225,20 @@ def _with_keys(order: Order, act: Callable[[SshKeys | None], Ended]) -> Ended:
         keys.close()
 
 
-def _require_unlocked(options: RunOptions) -> None:
-    """Refuse what the administrator of this machine forbids (POL-8)."""
+def warn_before(options: RunOptions) -> None:
+    """Refuse what the administrator of this machine forbids (POL-8), and say what has no gate.
+
+    Raises:
+        TidegateError: where it is forbidden.
+    """
     from tidegate.runtime.administrator import refuse_what_is_locked
 
     if options.hold == "open":
         refuse_what_is_locked("open", "--open-network")
     if not options.selftest:
         refuse_what_is_locked("no-selftest", "--no-selftest")
+    if options.hold == "open":
+        say(_OPEN_WARNING)
 
 
 def _agent(options: RunOptions, order: Order) -> Agent | None:
@@ -236,14 +255,19 @@ def _written(options: RunOptions, folder: str) -> tuple[str, ...]:
     return (folder, *(share.path for share in options.shares if not share.readonly))
 
 
-def _order(options: RunOptions, *, new_log: bool) -> Order:
+def order_of(options: RunOptions, *, new_log: bool) -> Order:
+    """Return what is to be run in the current folder; `new_log` makes a journal for it.
+
+    Raises:
+        StartError: when the folder, the journal or a standard stream cannot be used.
+    """
     from tidegate.runtime.agent import agent_files, harness_file
     from tidegate.runtime.caches import writable_folders
     from tidegate.runtime.folder_policy import FOLDER_FILE
     from tidegate.runtime.guarded import guarded_files
     from tidegate.runtime.installation import installation_paths, out_of_sight
     from tidegate.runtime.policy_sources import USER_FILE
-    from tidegate.runtime.task import Order
+    from tidegate.runtime.task import NO_ONE, WAIT, Order
 
     try:
         folder = os.path.realpath(os.getcwd())
@@ -299,6 +323,7 @@ def _order(options: RunOptions, *, new_log: bool) -> Order:
         capture=options.capture,
         publish=options.publish,
         ssh_keys=uses,
+        ask=WAIT if options.wait else NO_ONE,
     )
 
 

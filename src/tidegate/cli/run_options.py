@@ -37,6 +37,8 @@ what it may reach
   --profile NAME          balanced, careful, closed or audit
   --harness NAME|FILE     COMMAND is this agent (claude, codex, or as a file of yours says): let its hosts through
   --phase PHASE           install or runtime (runtime)
+  --wait                  what needs approval waits for whoever watches the server
+  --no-server             run alone, also where a server runs
   --trust-folder          use this folder's tidegate.yaml
   --no-folder-policy      leave this folder's tidegate.yaml aside
 
@@ -74,6 +76,7 @@ _VALUED = (
 )  # fmt: skip
 _FOR_A_GATE = (
     "--capture", "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--fail-on-refusal",
+    "--wait",
 )  # fmt: skip
 _NOT_PUBLISHED = {
     "open": "the command's servers are this machine's own: connect to them as they are",
@@ -81,11 +84,10 @@ _NOT_PUBLISHED = {
 }
 _FLAGS = (
     "--trust-folder", "--no-folder-policy", "--no-network", "--open-network", "--no-selftest", "--quiet",
-    "--fail-on-refusal", "--help",
+    "--fail-on-refusal", "--help", "--wait", "--no-server",
 )  # fmt: skip
 _LATER = {
     "--ask": "asking in the terminal is not in this version; what would wait is refused and named",
-    "--wait": "waiting for an answer needs the server, which is not in this version",
 }
 _SHORT = {"-q": "--quiet", "-h": "--help"}
 
@@ -122,11 +124,13 @@ class RunOptions(Value):
     report: str = ""
     status_file: str = ""
     fail_on_refusal: bool = False
+    wait: bool = False
+    server: bool = True
     help: bool = False
 
 
-def parse_run(argv: list[str]) -> RunOptions:
-    """Return what `argv` (without `run` itself) asks for.
+def parse_run(argv: list[str], only: frozenset[str] | None = None) -> RunOptions:
+    """Return what `argv` (without `run` itself) asks for; `only` these options, where it is given.
 
     Raises:
         UsageError: with what is wrong and what to write instead.
@@ -141,6 +145,8 @@ def parse_run(argv: list[str]) -> RunOptions:
         if not word.startswith("-") or word == "-":
             break
         name, equals, value = word.partition("=")
+        if only is not None and name not in only:
+            raise UsageError(f"unknown option {name!r}", fix=f"one of {', '.join(sorted(only))}")
         name = _SHORT.get(name, name)
         position += 1
         if name in _FLAGS:
@@ -178,6 +184,8 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         raise UsageError("the command is empty", fix="tidegate run [options] -- COMMAND")
     if "--trust-folder" in given and "--no-folder-policy" in given:
         raise UsageError("--trust-folder and --no-folder-policy exclude one another", fix="give one of them")
+    if "--wait" in given and "--no-server" in given:
+        raise UsageError("--wait needs the server that --no-server leaves aside", fix="give one of them")
     hold = one("--hold")
     holds = {"--no-network": "offline", "--open-network": "open"}
     chosen = {holds[name] for name in holds if name in given} | ({hold} if hold else set())
@@ -225,6 +233,8 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         report=one("--report"),
         status_file=one("--status-file"),
         fail_on_refusal="--fail-on-refusal" in given,
+        wait="--wait" in given,
+        server="--no-server" not in given,
     )
 
 

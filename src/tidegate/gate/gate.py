@@ -151,6 +151,11 @@ class Gate:
             for listener in capture.listeners:
                 self._cut(listener)
 
+    def protect(self, ports: frozenset[int]) -> None:
+        """Let no task reach these ports of this machine, beside those it protects already (ADR-1)."""
+        assert self._interfaces is not None, "whoever gives the surroundings protects ports there"
+        self._interfaces.protect(ports)
+
     def register(self, fd: int, callback: Callable[[], None]) -> None:
         """Call back on each edge of `fd`: read until it would block, or ends. It stays the caller's to close."""
         self.reactor.watch(fd, _Watch(callback))

@@ -133,9 +133,14 @@ class Interfaces:
             own = own_addresses().union(hosts_addresses(name.lower()))
             names = frozenset(text.lower() for text in (name, name.partition(".")[0]) if text)
             self._stale = False
-            if own != self._value.own or names != self._value.names:
+            if own != self._value.own or names != self._value.names or self._ports != self._value.protected_ports:
                 self._value = Surroundings(own, self._ports, names)
         return self._value
+
+    def protect(self, ports: frozenset[int]) -> None:
+        """Protect these ports too, from the next look on."""
+        self._ports |= ports
+        self._stale = True
 
     def cut(self, _reason: Reason) -> None:
         """The gate is ending; `close` comes later."""

@@ -19,23 +19,35 @@ class Marks:
     __slots__ = ("_held", "_probe")
 
     def __init__(self) -> None:
-        self._held: dict[int, _socket.socket] = {}
+        self._held: dict[int, tuple[_socket.socket, int]] = {}  # and for how many listeners
         self._probe: _socket.socket | None = None
 
     def hold(self, port: int) -> None:
-        """Mark a port as published by this gate; once is enough.
+        """Mark a port as published by this gate, until it was released as often as it was held.
 
         Raises:
             OSError: EADDRINUSE where another gate has it.
         """
-        if port not in self._held:
+        if port in self._held:
+            mark, count = self._held[port]
+            self._held[port] = mark, count + 1
+        else:
             mark = _socket.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC)
             try:
                 mark.bind(_NAME % port)
             except OSError:
                 mark.close()
                 raise
-            self._held[port] = mark
+            self._held[port] = mark, 1
+
+    def release(self, port: int) -> None:
+        """Take one mark back."""
+        mark, count = self._held[port]
+        if count > 1:
+            self._held[port] = mark, count - 1
+        else:
+            del self._held[port]
+            mark.close()
 
     def __contains__(self, port: int) -> bool:
         """Whether a gate of this machine publishes the port: one system call, before each connection to this machine.
@@ -52,7 +64,7 @@ class Marks:
 
     def close(self) -> None:
         """Give them back."""
-        for mark in self._held.values():
+        for mark, _count in self._held.values():
             mark.close()
         self._held.clear()
         if self._probe is not None:

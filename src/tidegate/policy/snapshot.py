@@ -68,3 +68,16 @@ def from_plain(data: tuple[Any, ...]) -> Policy:
         notes=data[14],
         files=data[15],
     )
+
+
+def from_json(data: Any) -> Policy:
+    """Return the policy of a snapshot that went through JSON, which knows lists only.
+
+    Raises:
+        ValueError, TypeError, IndexError, KeyError: when it is none.
+    """
+    return from_plain(_tuples(data))
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -49,8 +49,9 @@ class Front:
     """One run of a launched task, from `start` to its outcome.
 
     `gate_fd` is a descriptor whose end of file means that the gate is gone, None where the hold has none; what comes
-    on it goes to `on_gate_message`. `gate_pid` is the gate where it is our child: one that was stopped serves nobody,
-    so it counts as gone. `last` says that nobody comes after this command who needs our standard streams.
+    on it goes to `on_gate_message`, which says why the task must end, or ''. A `gate_pid` is our child: one that was
+    stopped counts as gone. `gone` is what is said then, '' where the task has nothing to lose by it. `last` says that
+    nobody comes after this command who needs our standard streams.
     """
 
     def __init__(
@@ -62,7 +63,8 @@ class Front:
         gate_pid: int = 0,
         inbox: SignalInbox | None = None,
         last: bool = True,
-        on_gate_message: Callable[[bytes], None] | None = None,
+        on_gate_message: Callable[[bytes], str] | None = None,
+        gone: str = GATE_GONE,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._task = task
@@ -71,6 +73,7 @@ class Front:
         self._gate_pid = gate_pid
         self._inbox = inbox if inbox is not None else SignalInbox.install()
         self._on_gate_message = on_gate_message
+        self._gone = gone
         self._clock = clock
         self._last = last
         self._poll = select.poll()
@@ -271,13 +274,10 @@ class Front:
             return
         except OSError:
             data = b""
-        if data:
-            if self._on_gate_message is not None:
-                self._on_gate_message(data)
-            return
-        self._gate_fd = -1
-        if self._outcome is None and self._control_open:
-            self._lose(GATE_GONE)
+        why = self._gone if not data else self._on_gate_message(data) if self._on_gate_message else ""
+        self._gate_fd = self._gate_fd if data else -1
+        if why and self._outcome is None and self._control_open:
+            self._lose(why)
 
     def _lose(self, sentence: str) -> None:
         """A part that holds the task's way out is gone: say so once, and end the task."""

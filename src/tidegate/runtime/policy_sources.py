@@ -156,6 +156,27 @@ def policy_in_force(
     return policy
 
 
+def is_strict(files: str) -> bool:
+    """Say whether all is read-only but what is named: root could write what the machine runs later (HLD-15)."""
+    return files == "strict" if files else os.geteuid() == 0
+
+
+def files_without_gate(option: str, *, config: str, state: str) -> str:
+    """Return what the option and the policies of user and administrator say of files where there is no gate.
+
+    The rest of those policies has no meaning there.
+
+    Raises:
+        UsageError: for wrong text.
+    """
+    from tidegate.runtime.administrator import FILE
+
+    if not os.path.lexists(FILE) and not os.path.lexists(os.path.join(config, USER_FILE)):
+        return option
+    options = option_layer(files=option)
+    return policy_in_force(folder="", config=config, state=state, options=options, no_folder_policy=True).files
+
+
 def _load(path: str, shown: str, layer: Layer) -> PolicyLayer:
     from tidegate.policy.loader import load_policy
 

@@ -19,7 +19,7 @@ from tidegate.runtime.environment import task_environment, without_proxies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from tidegate.holds.hold import Hold, LaunchSpec
@@ -28,13 +28,17 @@ if TYPE_CHECKING:
     from tidegate.journal.summary import Row
     from tidegate.model.publish import Publish
     from tidegate.policy.policy import Policy
-    from tidegate.runtime.gate_link import GateLink
+    from tidegate.runtime.link import Link
     from tidegate.runtime.outcome import Outcome
+    from tidegate.runtime.server_link import ServerLink
     from tidegate.runtime.signals import SignalInbox
     from tidegate.runtime.ssh_keys import KeyUse, SshKeys
 
 GATE_HOST = "127.0.0.1"
 GATE_PORT = 3128  # squid's, and HLD-4's: what people expect of a proxy
+
+NO_ONE, WAIT = "no", "wait"
+"""Who is asked about a connection: nobody, or whoever watches the server (ASK-4)."""
 
 
 class Order(Value):
@@ -59,6 +63,9 @@ class Order(Value):
     publish: tuple[Publish, ...] = ()
     ssh_keys: tuple[KeyUse, ...] = ()
     strict: bool = False
+    ask: str = NO_ONE
+    ports: tuple[int, ...] = ()
+    met: tuple[tuple[str, int], ...] = ()
 
 
 class Ended(Value):
@@ -84,11 +91,16 @@ def proxies_of(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name.upper() in _PROXY_VARIABLES}
 
 
+def lower(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names in the form in which the gate compares them."""
+    return tuple(name.lower() for name in names)
+
+
 def run_behind_gate(
     order: Order,
-    policy: Policy,
+    policy: Policy | None,
     hold: Hold,
-    link: GateLink,
+    link: Link,
     stdio: StdioPlan,
     inbox: SignalInbox,
     clock: Callable[[], float],
@@ -96,7 +108,8 @@ def run_behind_gate(
 ) -> Ended:
     """Run the command behind its gate and return how it ended. `clock` gives Unix time in seconds.
 
-    `keys` serve the ssh agent that the order asks for.
+    Without a `policy` the server has it, and has been told of the command. `keys` serve the ssh agent that the order
+    asks for.
 
     Raises:
         StartError: when it cannot start as asked; nothing of it has run and nothing is left behind.
@@ -105,25 +118,32 @@ def run_behind_gate(
     from tidegate.runtime.front import Front
     from tidegate.runtime.services import Services
 
-    first = Phase.INSTALL.value if policy.setup else order.phase
+    setup = policy.setup if policy is not None else ()
+    first = Phase.INSTALL.value if setup else order.phase
     captured = order.capture != OFF
     ports = [one.port for one in order.publish]
-    met = {phase: Services(policy, Phase(phase), ports).met for phase in {first, order.phase}}
+    if policy is None:
+        met = {order.phase: order.met}
+    else:
+        met = {phase: Services(policy, Phase(phase), ports).met for phase in {first, order.phase}}
     names = own_names(os.uname().nodename) if captured else ()
-    link.configure(
-        {
-            "task": order.task,
-            "phase": first,
-            "policy": to_plain(policy),
-            "log": order.log,
-            "rotate": order.rotate,
-            "environment": proxies_of(order.environ),
-            "protected_ports": (),
-            "own_names": tuple(name.lower() for name in names),
-            "met": met,
-            "publish": tuple((one.addresses, one.port, one.inside, one.named) for one in order.publish),
-        }
-    )
+    if policy is not None:
+        link.configure(
+            {
+                "task": order.task,
+                "phase": first,
+                "policy": to_plain(policy),
+                "log": order.log,
+                "rotate": order.rotate,
+                "environment": proxies_of(order.environ),
+                "protected_ports": (),
+                "own_names": lower(names),
+                "met": met,
+                "publish": tuple((one.addresses, one.port, one.inside, one.named) for one in order.publish),
+                "ask": order.ask,
+                **_about(order, "netns"),
+            }
+        )
     environment = task_environment(
         order.environ,
         task=order.task,
@@ -140,7 +160,7 @@ def run_behind_gate(
         if command is order.command:
             spec = spec.replace(published=tuple(one.inside for one in order.publish))
         if order.capture == PORTS:
-            spec = spec.replace(capture_ports=_ports_of(policy, phase))
+            spec = spec.replace(capture_ports=order.ports if policy is None else ports_of(policy, Phase(phase)))
         follows = phase != first
 
         def deliver(sockets: TaskSockets) -> None:
@@ -163,17 +183,23 @@ def run_behind_gate(
             raise
         # What came before this was the self-test, not the task.
         link.begin(clock())
-        heard, last = link.heard, phase == order.phase
         return Front(
-            running, streams, gate_fd=link.fileno(), gate_pid=link.pid, inbox=inbox, last=last, on_gate_message=heard
+            running,
+            streams,
+            gate_fd=link.fileno(),
+            gate_pid=link.pid,
+            inbox=inbox,
+            last=phase == order.phase,
+            on_gate_message=link.heard,
+            gone=link.gone,
         )
 
     kept_from = None
-    if policy.setup:
+    if setup:
         from tidegate.runtime.setup import look_again, set_up
 
         places = (order.folder, order.environ.get("HOME", "/"), *(share.path for share in order.shares))
-        kept_from = set_up(lambda on: launch(policy.setup, first, on), policy.setup, places, stdio, inbox)
+        kept_from = set_up(lambda on: launch(setup, first, on), setup, places, stdio, inbox)
         stdio = look_again(stdio)
     if kept_from is None:
         front = launch(order.command, order.phase, stdio)
@@ -189,19 +215,41 @@ def run_behind_gate(
 
 
 def run_without_gate(
-    order: Order, hold: Hold, stdio: StdioPlan, inbox: SignalInbox, keys: SshKeys | None = None
+    order: Order,
+    hold: Hold,
+    stdio: StdioPlan,
+    inbox: SignalInbox,
+    keys: SshKeys | None = None,
+    link: ServerLink | None = None,
 ) -> Ended:
     """Run the command in a hold that has no gate: `open` or `offline` (HLD-5).
+
+    Where a server runs it knows of it through `link`, and can end it; the command does not need the server.
 
     Raises:
         StartError: as `run_behind_gate`.
     """
     from tidegate.runtime.front import Front
 
+    if link is not None and not link.known:
+        link.configure(
+            {"task": order.task, "phase": order.phase, "policy": None, "log": "", "rotate": True, "own_names": ()}
+            | _about(order, hold.name)
+        )
+        link.confirm_known()
     environment = dict(order.environ) if hold.name == "open" else without_proxies(order.environ)
     environment["TIDEGATE_TASK"] = order.task
     running = hold.launch(_spec(order, environment, stdio), keys.serve if keys is not None else None)
-    return Ended(Front(running, stdio, gate_fd=None, inbox=inbox).run(), None)
+    if link is None:
+        return Ended(Front(running, stdio, gate_fd=None, inbox=inbox).run(), None)
+    outcome = Front(running, stdio, gate_fd=link.fileno(), inbox=inbox, on_gate_message=link.heard, gone="").run()
+    link.finish()
+    return Ended(outcome, None)
+
+
+def _about(order: Order, hold: str) -> dict[str, Any]:
+    """What a server shows of a task."""
+    return {"command": order.command, "folder": order.folder, "hold": hold}
 
 
 def _spec(order: Order, environment: dict[str, str], stdio: StdioPlan) -> LaunchSpec:
@@ -228,12 +276,12 @@ def _spec(order: Order, environment: dict[str, str], stdio: StdioPlan) -> Launch
     )
 
 
-def _ports_of(policy: Policy, phase: str) -> tuple[int, ...]:
-    """The ports that a policy names, for `--capture ports`; those of this machine's loopback are met without."""
+def ports_of(policy: Policy, phase: Phase) -> tuple[int, ...]:
+    """Return the ports that a policy names, for `--capture ports`; those of this machine's loopback are met without."""
     from tidegate.policy.rows import PHASE, PORT, VERDICT
     from tidegate.runtime.services import is_loopback
 
-    rows = [row for row in policy.index.rows if row[PHASE] == phase and row[VERDICT] != Verdict.DENY.value]
+    rows = [row for row in policy.index.rows if row[PHASE] == phase.value and row[VERDICT] != Verdict.DENY.value]
     return tuple(sorted({row[PORT] for row in rows if row[PORT] is not None and not is_loopback(row)}))
 
 

@@ -28,13 +28,13 @@ BLOCK = 100  # numbers of questions that one write reserves; those not used when
 _HERE = "folder = ? AND dev = ? AND ino = ?"
 _TASK = (
     'id, folder, dev, ino, created_at, policy, name, command, phase, wait_seconds, hold, network, "by", owner_pid, '
-    "ended_at, outcome"
+    "ended_at, outcome, operator"
 )
 _ANSWER = 'question, task, folder, dev, ino, host, port, phase, answer, until, connections, bytes, "by", at'
 _RULE = 'id, folder, dev, ino, host, port, phase, at, "by", question'
 _TRUST = 'folder, dev, ino, sha256, text, at, "by"'
 _TOKEN = "id, name, role, hash, created, last_used, expires, revoked"  # noqa: S105 - names of columns
-_CHANGES = {"name", "phase", "wait_seconds", "network", "owner_pid"}
+_CHANGES = {"name", "phase", "wait_seconds", "network", "owner_pid", "operator"}
 
 
 def open_store(folder: str) -> SqliteStore:
@@ -73,7 +73,7 @@ class SqliteStore:
         row = (
             record.id, *_folder(record.folder), record.created_at, record.policy, record.name,
             json.dumps(record.command), record.phase.value, record.wait_seconds, record.hold, record.network,
-            record.by, record.owner_pid, record.ended_at, record.outcome,
+            record.by, record.owner_pid, record.ended_at, record.outcome, record.operator,
         )  # fmt: skip
         with self._database.transaction() as db:
             try:

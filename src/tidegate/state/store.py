@@ -24,7 +24,11 @@ else:
 
 
 class TaskRecord(Value):
-    """One task. `policy` is its frozen snapshot as JSON; `owner_pid` is the process it ends with, 0 without one."""
+    """One task.
+
+    `policy` is its frozen snapshot as JSON, `operator` what the operator changed since, likewise; `owner_pid` is the
+    process it ends with, 0 without one.
+    """
 
     id: str
     folder: FolderKey
@@ -40,6 +44,7 @@ class TaskRecord(Value):
     owner_pid: int = 0
     ended_at: float | None = None
     outcome: str = ""
+    operator: bytes = b""
 
 
 class RuleRecord(Value):
@@ -103,7 +108,7 @@ class Store(Protocol):
         """Return tasks, the newest first; of those older than the task `before`; only living or only ended ones."""
 
     def change_task(self, id: str, **changes: Any) -> TaskRecord | None:  # noqa: A002 - likewise
-        """Change name, phase, wait_seconds, network or owner_pid of a living task; None where it does not live."""
+        """Change name, phase, wait_seconds, network, owner_pid, operator of a living task; None where it has ended."""
 
     def end_task(self, id: str, at: float, outcome: str) -> bool:  # noqa: A002 - likewise
         """Mark a task as ended, and drop its grants; False where it has ended already, or never was."""

@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import click
 import pytest
 
-from tidegate.cli.group import make_group, run_click
+from tests.product import REPOSITORY
+from tidegate.cli.group import COMMANDS, find_command, run_click
+from tidegate.cli.main import CLICK, USAGE
 from tidegate.model.errors import UsageError
 
 
-def test_every_command_of_the_help_is_there() -> None:
-    """What `tidegate --help` names can be run."""
-    group = make_group()
-    assert set(group.commands) == {"policy", "events", "log", "doctor"}
-    policy = group.commands["policy"]
+def test_every_command_is_there() -> None:
+    """What the entry hands on can be run, and `tidegate --help` names each."""
+    assert set(COMMANDS) == set(CLICK)
+    for name in COMMANDS:
+        command = find_command(name)
+        assert command.name == name
+        assert f"  {name} " in USAGE or f"  {name}\n" in USAGE
+    policy = find_command("policy")
     assert isinstance(policy, click.Group)
     assert {"check", "explain", "diff", "test"} <= set(policy.commands)
+
+
+def test_only_the_module_of_the_named_command_is_imported() -> None:
+    """The start of one command does not pay for the others."""
+    program = (
+        "import sys\nfrom tidegate.cli.group import run_click\nrun_click(['events', '--help'])\n"
+        "print(*[name for name in sys.modules if name.startswith('tidegate.cli.')])"
+    )
+    argv = [sys.executable, "-c", program]
+    environ = os.environ | {"PYTHONPATH": os.path.join(REPOSITORY, "src")}
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60, env=environ)
+    loaded = done.stdout.splitlines()[-1].split()
+    assert "tidegate.cli.events" in loaded
+    assert not {f"tidegate.cli.{module}" for name, (module, _) in COMMANDS.items() if name != "events"} & set(loaded)
 
 
 @pytest.mark.parametrize(

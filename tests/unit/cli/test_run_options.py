@@ -60,7 +60,8 @@ def test_repeated_rules_keep_their_order() -> None:
         (["--no-network", "--publish", "8080", "true"], "--hold offline", "leave --no-network out"),
         (["--publish", "8080"] * 17 + ["true"], "more than 16", "what is needed"),
         (["--ask", "true"], "not in this version", "--allow"),
-        (["--wait", "true"], "not in this version", "--allow"),
+        (["--wait", "--no-server", "true"], "--no-server leaves aside", "give one"),
+        (["--wait", "--no-network", "true"], "no meaning without a gate", "leave --wait out"),
     ],
 )
 def test_each_mistake_is_one_line_that_says_what_to_write(argv: list[str], what: str, fix: str) -> None:

@@ -5,7 +5,7 @@ A step that has been published is never edited; what changes is a new step. VERS
 
 from __future__ import annotations
 
-from tidegate.state.migrations.m0001 import STATEMENTS as _FIRST
+from tidegate.state.migrations import m0001, m0002
 
-STEPS: tuple[tuple[str, ...], ...] = (_FIRST,)
+STEPS: tuple[tuple[str, ...], ...] = (m0001.STATEMENTS, m0002.STATEMENTS)
 VERSION = len(STEPS)

@@ -1,0 +1,119 @@
+"""`tidegate exec`: one more command of a task that a running server has, in namespaces of its own (HLD-5).
+
+The policy is the task's, and so is the record; what is said at the end is what `run` says. Its command line is read by
+the parser of `run`, of which it has a part.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from tidegate.cli.main import say
+from tidegate.cli.run import conclude, followed, order_of, queued, warn_before
+from tidegate.cli.run_options import parse_run
+from tidegate.model.errors import StartError, UsageError
+from tidegate.runtime.state import state_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tidegate.cli.run_options import RunOptions
+    from tidegate.holds.stdio import StdioPlan
+    from tidegate.runtime.server_link import ServerLink
+    from tidegate.runtime.signals import SignalInbox
+    from tidegate.runtime.task import Ended
+
+USAGE = """\
+usage: tidegate exec TASK [options] [--] COMMAND [ARGUMENT ...]
+
+Runs COMMAND in a task of the server (tidegate task create): in the task's folder, under its policy and in its phase,
+with a network and processes of its own.
+
+  --no-network            no socket but between its own processes
+  --open-network          no gate and no policy; says so each time
+  --capture MODE          as in tidegate run
+  --share PATH[:ro]       as in tidegate run
+  --wait                  what needs approval waits for whoever watches the server
+  --no-selftest           do not prove the fence before the command starts
+  --quiet                 no net: lines
+  --report FILE           the same as the net: lines, for machines
+  --status-file FILE      whose exit status it was: the command's or tidegate's
+  --fail-on-refusal       exit 77 when the command ended with 0 but something was refused
+  --help                  this text
+
+exit status: as of tidegate run
+"""
+
+_OPTIONS = frozenset((
+    "--no-network", "--open-network", "--hold", "--capture", "--share", "--wait", "--no-selftest", "--quiet", "-q",
+    "--report", "--status-file", "--fail-on-refusal", "--help", "-h",
+))  # fmt: skip
+
+
+def exec_(argv: list[str]) -> int:
+    """Run `tidegate exec` and return its exit status.
+
+    Raises:
+        TidegateError: for what a person can mend.
+    """
+    if not argv or argv[0] in ("--help", "-h"):
+        sys.stdout.write(USAGE)
+        return 0 if argv else 2
+    task, *rest = argv
+    if task.startswith("-"):
+        raise UsageError(f"the task comes first, not {task}", fix="tidegate exec TASK [options] -- COMMAND")
+    options = parse_run(rest, only=_OPTIONS)
+    if options.help:
+        sys.stdout.write(USAGE)
+        return 0
+    return conclude(options, lambda stdio: _run(task, options, stdio))
+
+
+def _run(task: str, options: RunOptions, stdio: StdioPlan) -> Ended:
+    from tidegate.holds.name_files import own_names
+    from tidegate.runtime.server_link import need_server
+    from tidegate.runtime.task import NO_ONE, WAIT, lower
+
+    link = need_server(state_folder(os.environ), say, "tidegate exec")
+    try:
+        told = link.join(
+            {
+                "task": task,
+                "command": options.command,
+                "hold": options.hold,
+                "ask": WAIT if options.wait else NO_ONE,
+                "own_names": lower(own_names(os.uname().nodename)) if options.capture != "off" else (),
+            }
+        )
+        try:
+            os.chdir(told["folder"])
+        except OSError as error:
+            raise StartError(
+                f"the task's folder {told['folder']!r} cannot be entered: {os.strerror(error.errno or 0)}"
+            ) from None
+        return queued(lambda inbox: _held(told, options, stdio, inbox, link))
+    finally:
+        link.close()
+
+
+def _held(told: dict[str, Any], options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: ServerLink) -> Ended:
+    from tidegate.holds.hold import find_hold
+    from tidegate.runtime.policy_sources import is_strict
+    from tidegate.runtime.task import run_behind_gate, run_without_gate
+
+    warn_before(options)
+    order = order_of(options, new_log=False).replace(
+        task=told["task"],
+        phase=told["phase"],
+        ports=tuple(told["ports"]),
+        strict=is_strict(told["files"]),
+        met=tuple((host, port) for host, port in told["met"]),
+    )
+    hold = find_hold(options.hold)
+    if not hold.has_gate:
+        return followed(order, lambda keys: run_without_gate(order, hold, stdio, inbox, keys, link))
+    clock = time.time  # noqa: TID251  the clock comes in here
+    return followed(order, lambda keys: run_behind_gate(order, None, hold, link, stdio, inbox, clock, keys))

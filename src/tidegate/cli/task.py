@@ -1,0 +1,156 @@
+"""`tidegate task`: tasks that live until somebody ends them; their commands come with `tidegate exec`."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from tidegate.cli.main import say
+from tidegate.model.errors import UsageError
+from tidegate.runtime.state import config_folder, state_folder
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tidegate.policy.policy import Policy
+
+_SET_UP_BY_HAND = (
+    "note: the policy's set-up command does not run by itself here: create the task with --phase install, run it with "
+    "tidegate exec, then: tidegate task phase TASK runtime"
+)
+
+
+@click.group()
+def task() -> None:
+    """Tasks of a running server that live until they are ended."""
+
+
+def _ask(verb: str, **order: Any) -> Any:
+    from tidegate.runtime.server_link import need_server
+
+    link = need_server(state_folder(os.environ), say, f"tidegate task {verb}")
+    try:
+        return link.do(verb, **order)
+    finally:
+        link.close()
+
+
+@task.command()
+@click.option("--name", default="", metavar="NAME", help="What people call it.")
+@click.option("--folder", default=".", metavar="FOLDER", help="Where its commands run; this folder when left out.")
+@click.option(
+    "--policy", default="", metavar="FILE", help="This policy in place of profile, presets and your own allows."
+)
+@click.option("--profile", default="", metavar="NAME", help="balanced, careful, closed or audit.")
+@click.option("--allow", multiple=True, metavar="HOST[:PORT]", help="Let this host through.")
+@click.option("--deny", multiple=True, metavar="HOST[:PORT]", help="Never let it through.")
+@click.option("--ask-for", multiple=True, metavar="HOST[:PORT]", help="A person is asked about it.")
+@click.option("--phase", default="runtime", type=click.Choice(["install", "runtime"]), help="The phase it begins in.")
+@click.option("--wait-seconds", type=float, metavar="SECONDS", help="How long a question waits: 60 to 28800.")
+@click.option("--trust-folder", is_flag=True, help="Use the folder's tidegate.yaml.")
+@click.option("--no-folder-policy", is_flag=True, help="Leave the folder's tidegate.yaml aside.")
+def create(
+    *,
+    name: str,
+    folder: str,
+    policy: str,
+    profile: str,
+    allow: tuple[str, ...],
+    deny: tuple[str, ...],
+    ask_for: tuple[str, ...],
+    phase: str,
+    wait_seconds: float | None,
+    trust_folder: bool,
+    no_folder_policy: bool,
+) -> None:
+    """Make a task, and print its id."""
+    from tidegate.policy.snapshot import to_plain
+    from tidegate.runtime.policy_sources import option_layer, policy_in_force
+
+    real = os.path.realpath(folder)
+    if not os.path.isdir(real):
+        raise UsageError(f"--folder {folder!r} is no folder", fix="name one")
+    joined: Policy = policy_in_force(
+        folder=real,
+        config=config_folder(os.environ),
+        state=state_folder(os.environ),
+        options=option_layer(allow=allow, ask=ask_for, deny=deny, profile=profile),
+        policy_file=policy,
+        trust_folder=trust_folder,
+        no_folder_policy=no_folder_policy,
+    )
+    for note in joined.notes:
+        say(f"note: {note}")
+    if joined.setup:
+        say(_SET_UP_BY_HAND)
+        joined = joined.replace(setup=())
+    made = _ask("create", folder=real, name=name, phase=phase, policy=to_plain(joined), wait_seconds=wait_seconds)
+    click.echo(made["id"])
+
+
+@task.command("list")
+@click.option("--all", "everything", is_flag=True, help="Ended ones too.")
+@click.option("--limit", default=100, metavar="N", type=click.IntRange(1, 10000), help="At most so many.")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+def list_(*, everything: bool, limit: int, as_json: bool) -> None:
+    """List the living tasks, the newest first."""
+    tasks = _ask("list", all=everything, limit=limit)
+    if as_json:
+        click.echo(json.dumps(tasks, indent=1))
+        return
+    for one in tasks:
+        click.echo(_line(one))
+
+
+@task.command()
+@click.argument("task_id", metavar="TASK")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+def show(*, task_id: str, as_json: bool) -> None:
+    """Show one task: what it is, what runs in it, what it did."""
+    found = _ask("show", task=task_id)
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
+        return
+    for key, value in found.items():
+        if key in ("created_at", "ended_at"):
+            shown = "" if value is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(value))
+        elif key == "execs":
+            shown = "; ".join(_printable(" ".join(one["command"])) for one in value)
+        else:
+            shown = _printable(" ".join(value) if isinstance(value, list) else str(value))
+        if shown:
+            click.echo(f"{key.replace('_', ' ')}: {shown}")
+
+
+@task.command()
+@click.argument("task_id", metavar="TASK")
+@click.argument("phase", type=click.Choice(["install", "runtime"]))
+@click.option("--cut", is_flag=True, help="Close what is open; otherwise it stays open and is marked so.")
+def phase(*, task_id: str, phase: str, cut: bool) -> None:
+    """Move a task to another phase: new connections are judged by it."""
+    moved = _ask("phase", task=task_id, phase=phase, cut=cut)
+    say(f"{moved['id']} is in the phase {phase}" + (f"; {moved['cut']} connections were closed" if cut else ""))
+
+
+@task.command()
+@click.argument("task_id", metavar="TASK")
+def end(*, task_id: str) -> None:
+    """End a task, and every command that runs in it."""
+    ended = _ask("end", task=task_id)
+    say(f"{ended['id']} has ended")
+
+
+def _line(one: dict[str, Any]) -> str:
+    what = one["name"] or " ".join(one["command"]) or "-"
+    state = "paused" if one["paused"] else one["state"]
+    running = f"{len(one['execs'])} running" if one["execs"] else "idle"
+    return f"{one['id']}  {state}  {one['phase']}  {running}  {_printable(what)}  {_printable(one['folder'])}"
+
+
+def _printable(text: str) -> str:
+    """A text as a person may see it (ASK-6)."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -1,0 +1,124 @@
+"""A gate in the server: `run` and `exec` speak to it where one runs, and a task's record is with the others there.
+
+The frames are JSON (channel.py); the conversation is that of a gate's process, with a first word that says what is
+wanted (server/front_door.py). Where no server runs, finding that out costs one look at a file.
+"""
+
+from __future__ import annotations
+
+import os
+from _socket import AF_UNIX, SO_RCVTIMEO, SOCK_CLOEXEC, SOCK_STREAM, SOL_SOCKET, socket
+from struct import pack
+
+from tidegate import __version__
+from tidegate.model.errors import StartError, UsageError
+from tidegate.runtime.channel import ChannelClosedError
+from tidegate.runtime.link import Link
+from tidegate.runtime.state import front_socket, unix_address
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+SERVER_GONE = "tidegate: the server is gone; the task's network is cut off and it is being ended"
+_PATIENCE = 20  # seconds for the first word of a server that is busy
+_BUSY = "the server does not answer"
+
+
+class ServerLink(Link):
+    """Our end of a conversation with the server."""
+
+    gone = SERVER_GONE
+    gone_early = "the server ended before the task began"
+    again = "start it again: tidegate serve; or run without it: --no-server"
+
+    def dumps(self, value: Any) -> bytes:
+        """Write it as JSON."""
+        import json
+
+        return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+    def loads(self, data: bytes) -> Any:
+        """Read JSON.
+
+        Raises:
+            ChannelClosedError: when it is none, so that the other end is no server of this version.
+        """
+        import json
+
+        try:
+            return json.loads(data)
+        except ValueError:
+            raise ChannelClosedError("no JSON") from None
+
+    def configure(self, order: dict[str, Any]) -> None:
+        """Tell the server of the task of a `run`. It is not waited for: the hold is built meanwhile."""
+        self._say(["run", {**order, "version": __version__}])
+
+    def join(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Tell the server of one more command of a task it has; return what it says of that task."""
+        answer: dict[str, Any] = self._ask(["exec", {**order, "version": __version__}], "ready")
+        self.known = True
+        return answer
+
+    def do(self, verb: str, **order: Any) -> Any:
+        """Have the server do something with a task, and return its answer.
+
+        Raises:
+            TidegateError: when it cannot.
+        """
+        return self._ask(["task", verb, {**order, "version": __version__}], "done")
+
+    def _ask(self, message: list[Any], word: str) -> Any:
+        self._say(message)
+        try:
+            answer = self._frame()
+        except (ChannelClosedError, OSError):
+            raise StartError(self.gone_early, fix=self.again, code="server") from None
+        if answer[0] == word:
+            return answer[1]
+        if answer[0] == "failed":
+            kind = UsageError if answer[3] in _USAGE else StartError
+            raise kind(answer[1], fix=answer[2], code=answer[3])
+        raise StartError(_BUSY, fix=self.again, code="server")
+
+
+_USAGE = frozenset(("no-such-task", "wait", "folder", "rule", "phase"))
+
+
+def find_server(state: str, warn: Callable[[str], None]) -> ServerLink | None:
+    """Return a conversation with the server of this state folder, None where none runs.
+
+    Raises:
+        StartError: when there is one and it cannot be spoken to.
+    """
+    path = front_socket(state)
+    if not os.path.exists(path):
+        return None
+    channel = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC)
+    try:
+        with unix_address(path) as address:
+            channel.connect(address)
+    except (ConnectionRefusedError, FileNotFoundError):
+        channel.close()
+        return None  # one that was killed has left it
+    except OSError as error:
+        channel.close()
+        raise StartError(
+            f"the server cannot be reached: {os.strerror(error.errno or 0)}", fix="--no-server", code="server"
+        ) from None
+    channel.setsockopt(SOL_SOCKET, SO_RCVTIMEO, pack("ll", _PATIENCE, 0))
+    return ServerLink(channel, warn)
+
+
+def need_server(state: str, warn: Callable[[str], None], what: str) -> ServerLink:
+    """Return a conversation with the server.
+
+    Raises:
+        StartError: when none runs; `what` is what needs one.
+    """
+    link = find_server(state, warn)
+    if link is None:
+        raise StartError(f"{what} needs the server, and none runs", fix="start it: tidegate serve", code="no-server")
+    return link

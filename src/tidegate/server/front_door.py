@@ -1,0 +1,344 @@
+"""Where fronts come in: `run`, `exec` and `task` speak to the server here (front.sock).
+
+The frames are those of runtime/channel.py with JSON in them; the conversation is that of runtime/gate_process.py, so
+that a front speaks with a gate of its own and with the server alike:
+
+    front -> server  ["run", {"version", "task", "phase", "policy", "log", ...}]       a task of its own
+                     ["exec", {"version", "task", "command", "hold", ...}]             a command of a created task
+                     ["task", verb, {"version", ...}]                                  see task_desk.py
+    server -> front  ["ready", {...}], or ["failed", what, fix, code] and the end; for a task ["done", result]
+    front -> server  ["sockets", roles] with descriptors, ["begin", Unix time], ["next", phase, roles] with descriptors,
+                     ["finish"]
+    server -> front  ["serving"], and at the end ["summary", rows, more]
+                     ["warn", line] and ["end", why] at any time; after the second the end follows
+    end of file      the front is gone: its command has ended, and with it the task of a run
+
+Rules of the file: only this user's processes outside of every task are heard (peers.py). A frame that is none ends
+the conversation; descriptors that nobody asked for are closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from collections import deque
+from typing import TYPE_CHECKING
+
+from tidegate import __version__
+from tidegate.holds.inside import TaskSockets
+from tidegate.model.errors import StartError, TidegateError, UsageError
+from tidegate.model.publish import Publish
+from tidegate.model.verdict import Phase
+from tidegate.policy.policy import make_policy
+from tidegate.policy.snapshot import from_json
+from tidegate.runtime.channel import LENGTH, MAX_FRAME, descriptors_of, frame
+from tidegate.runtime.services import Services
+from tidegate.runtime.task import ports_of
+from tidegate.server.background import start
+from tidegate.server.peers import refusal
+from tidegate.server.task_desk import BY, do
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+    from typing import Any
+
+    from tidegate.server.living import Exec, Living
+    from tidegate.server.tasks import Registry
+
+_PIECE = 1 << 18
+_MOST_UNSENT = 1 << 20  # bytes a front may leave unread before it is let go
+_MOST_FDS = 253  # SCM_MAX_FD: what the kernel lets through in one message
+_MOST_FRONTS = 20_000
+_TOO_MANY = StartError("as many commands run behind this server as it takes", fix="--no-server", code="too-many")
+
+
+class FrontDoor:
+    """Accepts fronts on a listening unix socket, which it owns; everything on the loop's thread."""
+
+    def __init__(self, registry: Registry, listener: socket.socket) -> None:
+        self._registry = registry
+        self._listener = listener
+        self._fronts: set[_Front] = set()
+
+    def open(self) -> None:
+        """Accept from now on."""
+        asyncio.get_running_loop().add_reader(self._listener.fileno(), self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(64):
+            try:
+                sock, _address = self._listener.accept()
+            except BlockingIOError:
+                return
+            except OSError:
+                # No descriptor left: the queue waits, and the loop does not spin on it.
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(self._listener.fileno())
+                loop.call_later(0.2, self._open_again)
+                return
+            sock.setblocking(False)
+            front = _Front(sock, self._registry, self._fronts.discard)
+            self._fronts.add(front)
+            why = refusal(sock)
+            if why:
+                front.fail(StartError(why, code="peer"))
+            elif len(self._fronts) > _MOST_FRONTS:
+                front.fail(_TOO_MANY)
+            else:
+                front.listen()
+
+    def _open_again(self) -> None:
+        if self._listener.fileno() >= 0:
+            self.open()
+
+    def close(self) -> None:
+        """Accept nobody any more; those that are here stay."""
+        if self._listener.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self._listener.fileno())
+            self._listener.close()
+
+    async def part(self) -> None:
+        """Let go of all fronts, once what they were told is on its way."""
+        for front in list(self._fronts):
+            front.close()
+        await asyncio.sleep(0)
+
+
+class _Front:
+    """One conversation. Messages are handled one after the other."""
+
+    def __init__(self, sock: socket.socket, registry: Registry, gone: Callable[[_Front], object]) -> None:
+        self._sock = sock
+        self._registry = registry
+        self._gone = gone
+        self._loop = asyncio.get_running_loop()
+        self._buffer = bytearray()
+        self._fds: deque[int] = deque()
+        self._messages: asyncio.Queue[list[Any] | None] = asyncio.Queue()
+        self._unsent = bytearray()
+        self._ended = False
+        self._closing = False
+        self._exec: Exec | None = None
+        self._own_names: tuple[str, ...] = ()
+
+    def listen(self) -> None:
+        """Hear what it says."""
+        self._loop.add_reader(self._sock.fileno(), self._readable)
+        start(self._converse(), "a front")
+
+    # Bytes.
+
+    def _readable(self) -> None:
+        try:
+            data, ancillary, _flags, _address = self._sock.recvmsg(
+                _PIECE, socket.CMSG_SPACE(_MOST_FDS * 4), socket.MSG_CMSG_CLOEXEC
+            )
+        except BlockingIOError:
+            return
+        except OSError:
+            data, ancillary = b"", []
+        self._fds.extend(descriptors_of(ancillary))
+        if not data:
+            self._end_of_file()
+            return
+        self._buffer += data
+        while len(self._buffer) >= LENGTH:
+            length = int.from_bytes(self._buffer[:LENGTH], "big")
+            if length > MAX_FRAME:
+                self._end_of_file()
+                return
+            if len(self._buffer) < LENGTH + length:
+                return
+            try:
+                message = json.loads(self._buffer[LENGTH : LENGTH + length])
+            except ValueError:
+                self._end_of_file()
+                return
+            del self._buffer[: LENGTH + length]
+            if not isinstance(message, list) or not message or not isinstance(message[0], str):
+                self._end_of_file()
+                return
+            self._messages.put_nowait(message)
+
+    def _end_of_file(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._loop.remove_reader(self._sock.fileno())
+            self._messages.put_nowait(None)
+
+    def say(self, message: list[Any]) -> None:
+        """Send a message; a front that reads nothing is let go."""
+        if self._closing:
+            return
+        waiting = bool(self._unsent)
+        self._unsent += frame(message, _dumps)
+        if len(self._unsent) > _MOST_UNSENT:
+            self._end_of_file()
+        elif not waiting:
+            self._send()
+        if message[0] == "summary":  # the last word of every command
+            self._exec = None
+            self.close()
+
+    def _send(self) -> None:
+        try:
+            while self._unsent:
+                sent = self._sock.send(self._unsent)
+                del self._unsent[:sent]
+        except BlockingIOError:
+            self._loop.add_writer(self._sock.fileno(), self._send)
+            return
+        except OSError:
+            self._unsent.clear()
+            self._end_of_file()
+        self._loop.remove_writer(self._sock.fileno())
+        if self._closing:
+            self._shut()
+
+    def fail(self, error: TidegateError) -> None:
+        """Say why it goes no further, and end it."""
+        self.say(["failed", error.what, error.fix, error.code])
+        self.close()
+
+    def close(self) -> None:
+        """End it, once what was said is sent."""
+        if self._closing:
+            return
+        self._closing = True
+        if not self._unsent:
+            self._shut()
+
+    def _shut(self) -> None:
+        if self._sock.fileno() >= 0:
+            self._loop.remove_reader(self._sock.fileno())
+            self._loop.remove_writer(self._sock.fileno())
+            self._sock.close()
+        for fd in self._fds:
+            os.close(fd)
+        self._fds.clear()
+        self._messages.put_nowait(None)
+        self._gone(self)
+
+    # Messages.
+
+    async def _converse(self) -> None:
+        try:
+            while (message := await self._messages.get()) is not None:
+                await self._heard(message)
+        except TidegateError as error:
+            self.fail(error)
+        except Exception as error:  # noqa: BLE001 - what no front of this version says, or the machine has nothing left
+            self.fail(StartError(f"the server cannot do that: {type(error).__name__}: {error}", code="front"))
+        finally:
+            exec_, self._exec = self._exec, None
+            if exec_ is not None:
+                await self._registry.end_exec(exec_)
+            self.close()
+
+    async def _heard(self, message: list[Any]) -> None:
+        handlers: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
+            "run": self._run,
+            "exec": self._run_in,
+            "task": self._task,
+            "sockets": self._sockets,
+            "begin": self._begin,
+            "next": self._next,
+            "finish": self._finish,
+        }
+        handler = handlers.get(message[0])
+        if handler is None:
+            raise UsageError(f"a front cannot say {ascii(message[0])[:40]}", code="front")
+        await handler(*message[1:])
+
+    async def _run(self, order: dict[str, Any]) -> None:
+        _check_version(order)
+        self._check_free()
+        # Without a gate there is none that could decide.
+        policy = from_json(order["policy"]) if order["policy"] is not None else make_policy()
+        task = await self._registry.begin_run(order, policy, by=BY)
+        await self._start_exec(task, order, order.get("met", {}))
+
+    async def _run_in(self, order: dict[str, Any]) -> None:
+        _check_version(order)
+        self._check_free()
+        task = self._registry.get(order["task"])
+        await self._start_exec(task, order, {task.phase.value: Services(task.policy_in_force(), task.phase).met})
+
+    def _check_free(self) -> None:
+        if self._exec is not None:
+            raise UsageError("a front has one command", code="front")
+
+    async def _start_exec(self, task: Living, order: dict[str, Any], met: dict[str, Sequence[tuple[str, int]]]) -> None:
+        self._own_names = tuple(order.get("own_names", ()))
+        self._exec = self._registry.begin_exec(
+            task, command=tuple(order["command"]), hold=order["hold"], ask=order.get("ask", "no"), say=self.say
+        )
+        self._exec.met = {phase: tuple((host, port) for host, port in places) for phase, places in met.items()}
+        await self._registry.publish(self._exec, tuple(_published(one) for one in order.get("publish", ())))
+        self.say(
+            [
+                "ready",
+                {
+                    "task": task.id,
+                    "folder": task.folder.path,
+                    "phase": task.phase.value,
+                    "files": task.policy.files,
+                    "met": met.get(task.phase.value, ()),
+                    "ports": ports_of(task.policy_in_force(), task.phase),
+                },
+            ]
+        )
+
+    async def _task(self, verb: str, order: dict[str, Any]) -> None:
+        _check_version(order)
+        self.say(["done", await do(self._registry, verb, order)])
+
+    def _own(self) -> Exec:
+        if self._exec is None:
+            raise UsageError("a front says first what it runs", code="front")
+        return self._exec
+
+    def _take(self, roles: list[str]) -> TaskSockets:
+        if len(roles) != len(self._fds):
+            raise UsageError("as many descriptors as roles, please", code="front")
+        descriptors = tuple(self._fds)
+        self._fds.clear()
+        return TaskSockets(tuple(roles), descriptors)
+
+    async def _sockets(self, roles: list[str]) -> None:
+        exec_ = self._own()
+        await self._registry.serve(exec_, self._take(roles), self._own_names)
+        self.say(["serving"])
+
+    async def _next(self, phase: str, roles: list[str]) -> None:
+        exec_ = self._own()
+        await self._registry.serve_next(exec_, Phase(phase), self._take(roles), self._own_names)
+        self.say(["serving"])
+
+    async def _begin(self, at: float) -> None:
+        await self._registry.begin(self._own(), at)
+
+    async def _finish(self) -> None:
+        exec_ = self._own()
+        rows, more = await self._registry.end_exec(exec_)
+        self.say(["summary", rows, more])
+
+
+def _published(plain: list[Any]) -> Publish:
+    addresses, port, inside, named = plain
+    return Publish(tuple(addresses), port, inside, named)
+
+
+def _dumps(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def _check_version(order: dict[str, Any]) -> None:
+    if order.get("version") != __version__:
+        raise StartError(
+            f"the server is tidegate {__version__}, and this is {ascii(order.get('version'))[:20]}",
+            fix="end the server and start it anew, or run without it: --no-server",
+            code="version",
+        )

@@ -1,0 +1,198 @@
+"""What the registry has to tell: the store, the action log, the desk and the bus, each in its order.
+
+Rules of the file: what is to outlive the server is in the store before anybody is told of it. The action log takes
+what happened after it has happened; a task is never stopped because the log cannot be written (JRN-5).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tidegate.journal.summary import FIELDS
+from tidegate.model.errors import UsageError
+from tidegate.policy.snapshot import to_plain
+from tidegate.questions.values import AskingTask
+from tidegate.runtime.state import home_folder
+from tidegate.server.background import in_thread
+from tidegate.state.folders import why_not_remembered
+from tidegate.state.settings import LONGEST_WAIT, SHORTEST_WAIT
+from tidegate.state.store import TaskRecord
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from tidegate.journal.actions import ActionLog
+    from tidegate.journal.refusals import Line
+    from tidegate.journal.summary import Row
+    from tidegate.model.event import Event
+    from tidegate.model.verdict import Phase
+    from tidegate.questions.shell import Desk
+    from tidegate.server.bus import Bus
+    from tidegate.server.changes import Remembered
+    from tidegate.server.living import Exec, Living
+    from tidegate.state.settings import Settings
+    from tidegate.state.store import Store
+
+_COUNT = FIELDS.index("count")
+
+
+class Ledger:
+    """See the head of the file. `settings` returns those in force; `clock` gives Unix time in seconds."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        log: ActionLog,
+        desk: Desk,
+        bus: Bus,
+        environ: Mapping[str, str],
+        settings: Callable[[], Settings],
+        clock: Callable[[], float],
+        pid: int,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.store = store
+        self.log = log
+        self.questions: dict[str, int] = {}  # open ones by task
+        self._desk = desk
+        self._bus = bus
+        self._home = home_folder(environ)
+        self._settings = settings
+        self._clock = clock
+        self._pid = pid
+        self._loop = loop
+
+    def on_loop(self, call: Callable[[], object]) -> None:
+        """Run something on the loop's thread, soon. From any thread."""
+        try:
+            self._loop.call_soon_threadsafe(call)
+        except RuntimeError:
+            return  # the loop has ended
+
+    def wait_seconds(self, wanted: float | None) -> float:
+        """Return how long a question of a task waits.
+
+        Raises:
+            UsageError: when it is not from 1 minute to 8 hours (ASK-2).
+        """
+        if wanted is None:
+            return self._settings().wait_seconds
+        if not isinstance(wanted, int | float) or not SHORTEST_WAIT <= wanted <= LONGEST_WAIT:
+            raise UsageError(
+                f"a question cannot wait {ascii(wanted)[:20]} seconds",
+                fix="60 to 28800 (1 minute to 8 hours)",
+                code="wait",
+            )
+        return wanted
+
+    # Tasks.
+
+    async def task_created(self, task: Living, *, again: bool) -> tuple[Remembered, ...]:
+        """Keep a new task, open its questions, and return what its folder remembers; `again` for one kept before.
+
+        Raises:
+            NotSavedError: when it cannot be kept.
+        """
+
+        def keep() -> tuple[Remembered, ...]:
+            if not again:
+                self._keep(task)
+            self._desk.open_task(
+                AskingTask(task.id, task.folder, task.wait_seconds, why_not_remembered(task.folder, self._home)),
+                self.store.grants(task.id),
+            )
+            return remembered_of(self.store, task)
+
+        remembered = await in_thread(keep)
+        if not again:
+            self.log.append(
+                "task.created", task.id, name=task.name, folder=task.folder.path, command=list(task.command),
+                phase=task.phase.value, hold=task.hold, by=task.by,
+            )  # fmt: skip
+        return remembered
+
+    def _keep(self, task: Living) -> None:
+        try:
+            self.store.create_task(self._record(task))
+        except ValueError:
+            raise UsageError(f"there is a task {task.id} already", code="task-id") from None
+
+    def _record(self, task: Living) -> TaskRecord:
+        return TaskRecord(
+            task.id,
+            task.folder,
+            task.created_at,
+            json.dumps(to_plain(task.policy), separators=(",", ":")).encode(),
+            task.name,
+            task.command,
+            task.phase,
+            task.wait_seconds,
+            task.hold,
+            task.network,
+            task.by,
+            self._pid if task.ends_with_its_command else 0,
+            operator=operator_bytes(task),
+        )
+
+    async def task_changed(self, task: Living, *, by: str, **what: Any) -> None:
+        """The operator changed what a living task may do."""
+        await in_thread(lambda: self.store.change_task(task.id, operator=operator_bytes(task)))
+        said: dict[str, Any] = {name: value for name, value in what.items() if value != []}
+        self.log.append("task.changed", task.id, by=by, **said)
+
+    async def phase_changed(self, task: Living, before: Phase, *, by: str, cut: int) -> None:
+        """The task is in another phase."""
+        self._desk.phase_changed(task.id, task.phase)
+        await in_thread(lambda: self.store.change_task(task.id, phase=task.phase))
+        self.log.append("task.phase", task.id, by=by, before=before.value, phase=task.phase.value, cut=cut)
+
+    async def task_ended(self, task: Living, outcome: str) -> None:
+        """The task is over."""
+        self._desk.close_task(task.id)
+        self.questions.pop(task.id, None)
+        at = self._clock()
+        await in_thread(self.store.end_task, task.id, at, outcome)
+        self.log.append("task.ended", task.id, outcome=outcome)
+        self.publish("task", task.view() | {"state": "ended", "ended_at": at, "outcome": outcome})
+
+    # Commands and connections.
+
+    def exec_started(self, exec_: Exec) -> None:
+        """A command begins."""
+        self.log.append("exec.started", exec_.task.id, exec=exec_.id, command=list(exec_.command), hold=exec_.hold)
+        if exec_.hold == "open":
+            self.log.append("open.network", exec_.task.id, exec=exec_.id)
+
+    def exec_ended(self, exec_: Exec, counted: tuple[list[Row], int]) -> None:
+        """A command has ended."""
+        rows, more = counted
+        connections = sum(int(row[_COUNT]) for row in rows) + more
+        self.log.append("exec.ended", exec_.task.id, exec=exec_.id, connections=connections)
+
+    def refused(self, task: Living, line: Line) -> None:
+        """Something was refused. On the gate's thread."""
+        kind, fields = line
+        self.log.append(kind, task.id, **fields)
+
+    def connection(self, event: Event) -> None:
+        """A line of a journal was written. On the gate's thread."""
+        self._bus.publish("connection", event)
+
+    def publish(self, kind: str, data: dict[str, Any]) -> None:
+        """Tell whoever watches."""
+        self._bus.publish(kind, data)
+
+
+def remembered_of(store: Store, task: Living) -> tuple[Remembered, ...]:
+    """Return what the folder of a task remembers."""
+    return tuple((rule.host, rule.port, rule.phase) for rule in store.rules(task.folder))
+
+
+def operator_bytes(task: Living) -> bytes:
+    """Return what the operator changed of a task, as its record keeps it."""
+    rules = {text: verdict.value for text, verdict in task.operator.items()}
+    return json.dumps({"rules": rules, "paused": task.paused}).encode()

@@ -1,0 +1,238 @@
+"""A living task in the server, and its commands (execs).
+
+Rules of the file:
+
+* `Living` and `Exec` are made and changed on the loop's thread; what is marked so below runs on the gate's.
+* The policy a task began with is never changed. What the operator and answers add stands beside it (changes.py), and
+  the gate gets both joined.
+* One command is one GateTask with listeners of its own (GAT-2, HLD-5); the commands of a task share names, meters and
+  the bound of connections.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from tidegate.gate.task import GateTask
+from tidegate.holds.inside import MOULD
+from tidegate.model.reason import Reason
+from tidegate.model.verdict import Phase, Verdict
+from tidegate.runtime.served import serve_sockets
+from tidegate.server.books import ExecBooks
+from tidegate.server.changes import changed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tidegate.gate.gate import Gate
+    from tidegate.gate.record import Entry
+    from tidegate.holds.inside import TaskSockets
+    from tidegate.journal.summary import Row
+    from tidegate.model.publish import Publish
+    from tidegate.model.question import FolderKey
+    from tidegate.policy.policy import Policy
+    from tidegate.runtime.served import Served
+    from tidegate.server.books import TaskBooks
+    from tidegate.server.changes import Remembered
+
+RUN, CREATED = "run", "created"
+"""A task of `run` ends with its command; a created one when somebody ends it."""
+
+
+class Living:
+    """One task. `policy` is the snapshot it began with; `operator` what was allowed and denied since, by rule text."""
+
+    def __init__(
+        self,
+        *,
+        id: str,  # noqa: A002 - what everybody calls it
+        kind: str,
+        name: str,
+        folder: FolderKey,
+        command: tuple[str, ...],
+        phase: Phase,
+        policy: Policy,
+        created_at: float,
+        hold: str,
+        network: str,
+        wait_seconds: float,
+        by: str,
+        warnings: tuple[str, ...] = (),
+    ) -> None:
+        self.id = id
+        self.kind = kind
+        self.name = name
+        self.folder = folder
+        self.command = command
+        self.phase = phase
+        self.policy = policy
+        self.created_at = created_at
+        self.hold = hold
+        self.network = network
+        self.wait_seconds = wait_seconds
+        self.by = by
+        self.warnings = warnings
+        self.books: TaskBooks | None = None  # None where none of its commands has a gate
+        self.operator: dict[str, Verdict] = {}
+        self.remembered: tuple[Remembered, ...] = ()
+        self.paused = False
+        self.ending = False
+        self.execs: dict[str, Exec] = {}
+        self.begun = 0  # how many commands it has had
+
+    @property
+    def ends_with_its_command(self) -> bool:
+        """Whether it is a `run`."""
+        return self.kind == RUN
+
+    def policy_in_force(self) -> Policy:
+        """Return what decides now."""
+        return changed(self.policy, self.operator, self.remembered)
+
+    def view(self, questions: int = 0) -> dict[str, Any]:
+        """Return the task as the API shows it."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "folder": self.folder.path,
+            "command": list(self.command),
+            "phase": self.phase.value,
+            "state": "living",
+            "created_at": self.created_at,
+            "ended_at": None,
+            "outcome": "",
+            "hold": self.hold,
+            "network": self.network,
+            "wait_seconds": self.wait_seconds,
+            "paused": self.paused,
+            "execs": [exec_.view() for exec_ in self.execs.values()],
+            "connections": self.books.connections if self.books is not None else 0,
+            "refused": self.books.refused if self.books is not None else 0,
+            "questions": questions,
+            "by": self.by,
+            "warnings": list(self.warnings),
+        }
+
+
+class Exec:
+    """One command of a task. `say` sends a message to its front."""
+
+    def __init__(
+        self,
+        task: Living,
+        *,
+        id: str,  # noqa: A002 - what everybody calls it
+        command: tuple[str, ...],
+        hold: str,
+        ask: str,
+        started_at: float,
+        say: Callable[[list[Any]], None],
+    ) -> None:
+        self.task = task
+        self.id = id
+        self.command = command
+        self.hold = hold
+        self.ask = ask
+        self.started_at = started_at
+        self.say = say
+        self.gate_task: GateTask | None = None
+        self.books: ExecBooks | None = None
+        self.met: dict[str, tuple[tuple[str, int], ...]] = {}  # by phase: services of this machine that are met inside
+        self._served: Served | None = None
+        self._doors: list[tuple[int, Publish]] = []  # bound, and nobody's yet
+        self._published: tuple[Publish, ...] = ()
+
+    def view(self) -> dict[str, Any]:
+        """Return the command as the API shows it."""
+        return {"id": self.id, "command": list(self.command), "hold": self.hold, "started_at": self.started_at}
+
+    # On the gate's thread.
+
+    def publish(self, gate: Gate, published: tuple[Publish, ...]) -> None:
+        """Take ports of this machine for the command (HLD-10).
+
+        Raises:
+            StartError: where one cannot be had.
+        """
+        if published:
+            from tidegate.gate.published import bind
+
+            self._doors = bind(gate.marks, published)
+            self._published = published
+
+    def serve(self, gate: Gate, sockets: TaskSockets, own_names: tuple[str, ...], policy: Policy) -> None:
+        """Serve the sockets that the hold of this command made, and own their descriptors.
+
+        Raises:
+            OSError, ValueError: when one of them is not what it should be; all of them are closed then.
+        """
+        task = self.task
+        assert task.books is not None, "a task with a gate has books"
+        self.books = ExecBooks(task.books)
+        gate_task = GateTask(task.id, policy, task.phase, recorder=self.books, asks=self.ask != "no")
+        gate_task.pause(paused=task.paused)
+        other = next((one.gate_task for one in task.execs.values() if one.gate_task is not None), None)
+        if other is not None:
+            gate_task.join(other)
+        self._served = self._serve(gate, gate_task, sockets, own_names)
+        if other is not None and other.synthetic is None:
+            other.synthetic = gate_task.synthetic
+        self.gate_task = gate_task
+
+    def serve_next(self, gate: Gate, sockets: TaskSockets, own_names: tuple[str, ...], phase: Phase) -> None:
+        """Serve the sockets of the next hold in place of the last one's, in this phase: the set-up has ended.
+
+        Raises:
+            OSError, ValueError: as `serve`.
+        """
+        gate_task, books, served = self.gate_task, self.books, self._served
+        if gate_task is None or books is None or served is None:
+            raise ValueError("nothing was served before")
+        served.close(cut=True)  # all who could hold a connection of the set-up command have ended
+        books.pause()
+        gate_task.change(phase=phase)
+        self._served = self._serve(gate, gate_task, sockets, own_names)
+
+    def _serve(self, gate: Gate, task: GateTask, sockets: TaskSockets, own_names: tuple[str, ...]) -> Served:
+        served = serve_sockets(gate, task, sockets, own_names, self._doors, self.met.get(task.phase.value, ()))
+        if sockets.of(MOULD):
+            self._doors = []  # they are its own now
+        return served
+
+    def release(self, gate: Gate) -> tuple[list[Row], int]:
+        """Close what served this command and its connections; return the counts."""
+        served, self._served = self._served, None
+        if served is not None:
+            served.close(cut=True)
+        for fd, _one in self._doors:
+            os.close(fd)
+        for one in self._published:
+            gate.marks.release(one.port)
+        self._doors, self._published = [], ()
+        gate_task, self.gate_task = self.gate_task, None
+        if gate_task is not None:
+            gate.cut(gate_task, Reason.STOPPING)
+            gate_task.part()
+        if self.books is None:
+            return [], 0
+        self.books.flush()
+        return self.books.summary.rows(), self.books.summary.more
+
+
+def denied_now(gate: Gate, gate_task: GateTask) -> Callable[[Entry], bool]:
+    """Return what picks the connections that the task's policy no longer lets pass. On the gate's thread."""
+    from tidegate.holds.inside import packed
+
+    def picks(entry: Entry) -> bool:
+        decision = entry.decision
+        if decision is None:
+            return False
+        now = gate_task.plan(decision.destination).decision
+        address = entry.address or decision.address
+        if now.verdict is not Verdict.DENY and address:
+            now = gate_task.admit(now, (packed(address),), gate.surroundings())
+        return now.verdict is Verdict.DENY
+
+    return picks

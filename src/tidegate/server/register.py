@@ -1,0 +1,346 @@
+"""Which tasks live, and their commands, from beginning to end (HLD-5, HLD-8).
+
+Rules of the file:
+
+* All methods run on the loop's thread; what they do to the gate is awaited, so a caller that has its answer knows that
+  it is in force.
+* What is to outlive the server is in the store before a task's first connection; everything is told to the bus and
+  recorded in the action log.
+* A connection costs nothing here: the gate knows its task, and the task its books.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING
+
+from tidegate.journal.tasklog import MAX_BYTES, UNBOUNDED, TaskLog
+from tidegate.model.errors import StartError, UsageError
+from tidegate.model.verdict import Phase, Verdict
+from tidegate.policy.snapshot import from_json
+from tidegate.runtime.state import LOG_NAME, make_task_folder, new_task_id, sweep_tasks
+from tidegate.server.background import in_thread
+from tidegate.server.books import TaskBooks
+from tidegate.server.living import CREATED, RUN, Exec, Living
+from tidegate.server.shapes import task_shape_of_record
+from tidegate.state.folders import folder_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tidegate.holds.inside import TaskSockets
+    from tidegate.journal.summary import Row
+    from tidegate.model.publish import Publish
+    from tidegate.policy.policy import Policy
+    from tidegate.server.gate_thread import GateThread
+    from tidegate.server.ledger import Ledger
+    from tidegate.state.store import TaskRecord
+
+MOST_TASKS = 10_000
+_ID = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
+
+
+class Register:
+    """See the head of the file. `clock` gives Unix time in seconds."""
+
+    def __init__(
+        self,
+        state: str,
+        gate: GateThread,
+        ledger: Ledger,
+        *,
+        clock: Callable[[], float],
+    ) -> None:
+        self._state = state
+        self._gate = gate
+        self._ledger = ledger
+        self._clock = clock
+        self._tasks: dict[str, Living] = {}
+
+    # Looking.
+
+    def get(self, id: str) -> Living:  # noqa: A002 - what everybody calls it
+        """Return a living task by its id, or the beginning of it where that is one task's, or its name.
+
+        Raises:
+            UsageError: when there is none, or more than one.
+        """
+        task = self._tasks.get(id)
+        if task is not None:
+            return task
+        found = [one for one in self._tasks.values() if id and (one.id.startswith(id) or one.name == id)]
+        if len(found) == 1:
+            return found[0]
+        what = "more than one living task begins with" if found else "there is no living task"
+        raise UsageError(f"{what} {ascii(id)[:80]}", fix="tidegate task list", code="no-such-task")
+
+    def living(self) -> list[Living]:
+        """Return the living tasks, oldest first."""
+        return list(self._tasks.values())
+
+    def view(self, task: Living) -> dict[str, Any]:
+        """Return a task as the API shows it."""
+        return task.view(self._ledger.questions.get(task.id, 0))
+
+    async def records(self, *, living: bool | None = None, limit: int = 100, before: str = "") -> list[dict[str, Any]]:
+        """Return tasks on record, the newest first: of those older than `before`, only living or only ended ones."""
+        found = await in_thread(lambda: self._ledger.store.tasks(living=living, limit=limit, before=before))
+        return [self._shown(record) for record in found]
+
+    async def record(self, id: str) -> dict[str, Any]:  # noqa: A002 - what everybody calls it
+        """Return one task, living or ended.
+
+        Raises:
+            UsageError: when there is none.
+        """
+        if id not in self._tasks:
+            record = await in_thread(self._ledger.store.task, id)
+            if record is not None:
+                return self._shown(record)
+        return self.view(self.get(id))
+
+    def _shown(self, record: TaskRecord) -> dict[str, Any]:
+        task = self._tasks.get(record.id)
+        return self.view(task) if task is not None else task_shape_of_record(record)
+
+    # Beginning.
+
+    async def create(
+        self,
+        *,
+        folder: str,
+        policy: Policy,
+        name: str = "",
+        phase: Phase = Phase.RUNTIME,
+        network: str = "",
+        wait_seconds: int | None = None,
+        by: str,
+    ) -> Living:
+        """Make a task that lives until somebody ends it; its commands come with `exec`.
+
+        Raises:
+            UsageError: for a folder that is none, or a wait that is none.
+            StartError: when its record cannot be kept.
+        """
+        if not os.path.isabs(folder):
+            raise UsageError(f"{ascii(folder)[:200]} is no absolute path", fix="give one", code="folder")
+        task = Living(
+            id=new_task_id(time.gmtime(self._clock())[:6], os.urandom(4)),
+            kind=CREATED,
+            name=name,
+            folder=folder_key(folder),
+            command=(),
+            phase=phase,
+            policy=policy,
+            created_at=self._clock(),
+            hold="",
+            network=network,
+            wait_seconds=self._ledger.wait_seconds(wait_seconds),
+            by=by,
+        )
+        await self._adopt(task, self._own_log(task), rotate=True)
+        sweep_tasks(self._state)
+        return task
+
+    def _own_log(self, task: Living) -> str:
+        return os.path.join(make_task_folder(self._state, task.id), LOG_NAME)
+
+    async def revive(self, record: TaskRecord) -> None:
+        """Take in a created task that a server before this one left, with what the operator had changed.
+
+        Raises:
+            StartError, NotSavedError, ValueError, KeyError, TypeError: when that cannot be.
+        """
+        task = Living(
+            id=record.id,
+            kind=CREATED,
+            name=record.name,
+            folder=record.folder,
+            command=(),
+            phase=record.phase,
+            policy=from_json(json.loads(record.policy)),
+            created_at=record.created_at,
+            hold=record.hold,
+            network=record.network,
+            wait_seconds=record.wait_seconds,
+            by=record.by,
+        )
+        kept = json.loads(record.operator)
+        task.operator = {text: Verdict(verdict) for text, verdict in kept["rules"].items()}
+        task.paused = bool(kept["paused"])
+        await self._adopt(task, self._own_log(task), rotate=True, again=True)
+
+    async def begin_run(self, order: dict[str, Any], policy: Policy, *, by: str) -> Living:
+        """Take in the task of a `run`, as its front describes it.
+
+        Raises:
+            UsageError, StartError: when it cannot be; nothing of it is kept then.
+        """
+        id = order["task"]  # noqa: A001 - what everybody calls it
+        if not id or len(id) > 64 or not set(id) <= _ID:
+            raise UsageError(f"{ascii(id)[:80]} is no task's id", code="task-id")
+        task = Living(
+            id=id,
+            kind=RUN,
+            name="",
+            folder=folder_key(order["folder"]),
+            command=tuple(order["command"]),
+            phase=Phase(order["phase"]),
+            policy=policy,
+            created_at=self._clock(),
+            hold=order["hold"],
+            network=order["hold"] if order["hold"] != "netns" else "",
+            wait_seconds=self._ledger.wait_seconds(order.get("wait_seconds")),
+            by=by,
+        )
+        await self._adopt(task, order["log"], rotate=order["rotate"])
+        return task
+
+    async def _adopt(self, task: Living, log: str, *, rotate: bool, again: bool = False) -> None:
+        if task.id in self._tasks:
+            raise UsageError(f"there is a task {task.id} already", code="task-id")
+        if len(self._tasks) >= MOST_TASKS:
+            raise StartError(f"{MOST_TASKS} tasks live already", fix="tidegate task end", code="too-many-tasks")
+        if log:
+            task.books = TaskBooks(
+                TaskLog(
+                    log,
+                    task.id,
+                    clock=self._clock,
+                    warn=lambda line: self._ledger.on_loop(lambda: _warn(task, line)),  # it comes on the gate's thread
+                    max_bytes=MAX_BYTES if rotate else UNBOUNDED,
+                    also=self._ledger.connection,
+                ),
+                self._gate.busy,
+                lambda line: self._ledger.refused(task, line),
+            )
+        self._tasks[task.id] = task
+        try:
+            task.remembered = await self._ledger.task_created(task, again=again)
+        except BaseException:
+            del self._tasks[task.id]
+            if task.books is not None:
+                task.books.log.close()
+            raise
+        self.tell(task)
+
+    # Commands.
+
+    def begin_exec(
+        self, task: Living, *, command: tuple[str, ...], hold: str, ask: str, say: Callable[[list[Any]], None]
+    ) -> Exec:
+        """Take in one command of a task. Its sockets come with `serve`.
+
+        Raises:
+            StartError: when the task is ending.
+        """
+        if task.ending:
+            raise StartError(f"the task {task.id} is ending", fix="tidegate task create", code="task-ended")
+        task.begun += 1
+        exec_ = Exec(
+            task,
+            id=f"{task.id}-{task.begun}",
+            command=command,
+            hold=hold,
+            ask=ask,
+            started_at=self._clock(),
+            say=say,
+        )
+        task.execs[exec_.id] = exec_
+        self._ledger.exec_started(exec_)
+        self.tell(task)
+        return exec_
+
+    async def publish(self, exec_: Exec, published: tuple[Publish, ...]) -> None:
+        """Take ports of this machine for a command.
+
+        Raises:
+            StartError: where one cannot be had.
+        """
+        await self._gate.call(lambda: exec_.publish(self._gate.gate, published))
+
+    async def serve(self, exec_: Exec, sockets: TaskSockets, own_names: tuple[str, ...]) -> None:
+        """Serve the sockets of a command; owns their descriptors.
+
+        Raises:
+            OSError, ValueError: when one of them is not what it should be.
+        """
+        policy = exec_.task.policy_in_force()
+        await self._gate.call(lambda: exec_.serve(self._gate.gate, sockets, own_names, policy))
+
+    async def serve_next(self, exec_: Exec, phase: Phase, sockets: TaskSockets, own_names: tuple[str, ...]) -> None:
+        """The set-up command has ended: serve the sockets of the next hold, in this phase.
+
+        Raises:
+            OSError, ValueError: as `serve`.
+        """
+        before, exec_.task.phase = exec_.task.phase, phase
+        await self._gate.call(lambda: exec_.serve_next(self._gate.gate, sockets, own_names, phase))
+        if before is not phase:
+            await self._ledger.phase_changed(exec_.task, before, by="its set-up", cut=0)
+            self.tell(exec_.task)
+
+    async def begin(self, exec_: Exec, at: float) -> None:
+        """The command begins at `at` (Unix time): what came before was the self-test."""
+        books = exec_.books
+        if books is not None:
+            await self._gate.call(lambda: books.begin(at))
+
+    async def end_exec(self, exec_: Exec) -> tuple[list[Row], int]:
+        """The command has ended; return its counts. The task of a `run` ends with it."""
+        task = exec_.task
+        if task.execs.pop(exec_.id, None) is None:
+            return [], 0
+        counted = await self._gate.call(lambda: exec_.release(self._gate.gate))
+        self._ledger.exec_ended(exec_, counted)
+        if task.kind == RUN:
+            await self._bury(task, "ended")
+        else:
+            self.tell(task)
+        return counted
+
+    # Ending.
+
+    async def end(self, task: Living, *, by: str, why: str = "") -> None:
+        """End a task and what runs in it."""
+        if task.ending:
+            return
+        task.ending = True
+        await self._end_execs(task, why or "this task was ended from outside (tidegate task end)")
+        await self._bury(task, f"ended by {by}")
+
+    async def _end_execs(self, task: Living, why: str) -> None:
+        execs = list(task.execs.values())
+        for exec_ in execs:
+            exec_.say(["end", why])
+        for exec_ in execs:
+            rows, more = await self.end_exec(exec_)
+            exec_.say(["summary", rows, more])
+
+    async def _bury(self, task: Living, outcome: str) -> None:
+        if self._tasks.pop(task.id, None) is None:
+            return
+        task.ending = True
+        if task.books is not None:
+            await self._gate.call(task.books.close)
+        await self._ledger.task_ended(task, outcome)
+
+    async def stop(self, why: str) -> None:
+        """The server ends: so do the tasks of `run`, and every command; created tasks live on in the store."""
+        for task in self.living():
+            await self._end_execs(task, why)
+            if task.kind == CREATED and task.books is not None:
+                books, task.books = task.books, None
+                await self._gate.call(books.close)
+
+    def tell(self, task: Living) -> None:
+        """Tell the bus what the task is now."""
+        self._ledger.publish("task", self.view(task))
+
+
+def _warn(task: Living, line: str) -> None:
+    for exec_ in task.execs.values():
+        exec_.say(["warn", line])

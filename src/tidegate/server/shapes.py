@@ -1,0 +1,78 @@
+"""Tasks, questions and rules as the API and the bus give them: JSON with Unix seconds for times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tidegate.model.question import Question
+    from tidegate.state.store import RuleRecord, TaskRecord
+
+
+def task_shape_of_record(record: TaskRecord) -> dict[str, Any]:
+    """Return a task of which only the record is left."""
+    return {
+        "id": record.id,
+        "name": record.name,
+        "folder": record.folder.path,
+        "command": list(record.command),
+        "phase": record.phase.value,
+        "state": "living" if record.ended_at is None else "ended",
+        "created_at": record.created_at,
+        "ended_at": record.ended_at,
+        "outcome": record.outcome,
+        "hold": record.hold,
+        "network": record.network,
+        "wait_seconds": record.wait_seconds,
+        "paused": False,
+        "execs": [],
+        "connections": 0,
+        "refused": 0,
+        "questions": 0,
+        "by": record.by,
+        "warnings": [],
+    }
+
+
+def question_shape(question: Question, task_name: str) -> dict[str, Any]:
+    """Return a question."""
+    decision = question.decision
+    return {
+        "id": question.id,
+        "task": question.task,
+        "task_name": task_name,
+        "folder": question.folder,
+        "host": question.host,
+        "label": question.label,
+        "port": question.port,
+        "phase": question.phase.value,
+        "rule": decision.rule_text,
+        "rule_name": decision.name,
+        "source": decision.source,
+        "opened_at": question.opened_at,
+        "deadline_at": question.deadline_at,
+        "waiting": question.waiting,
+        "state": question.state.value,
+        "answer": question.answer.value if question.answer is not None else None,
+        "answered_at": question.answered_at,
+        "by": question.by,
+        "group": question.group,
+        "warnings": list(question.warnings),
+        "no_remember": question.no_remember,
+        "problem": question.problem,
+    }
+
+
+def rule_shape(rule: RuleRecord) -> dict[str, Any]:
+    """Return a remembered host."""
+    return {
+        "id": rule.id,
+        "folder": rule.folder.path,
+        "host": rule.host,
+        "port": rule.port,
+        "phase": rule.phase.value,
+        "at": rule.at,
+        "by": rule.by,
+    }

@@ -1,0 +1,154 @@
+"""The registry: what the operator does to living tasks (POL-7, POL-8); which live is in register.py.
+
+Rules of the file: as register.py. What is changed is awaited: a caller that has its answer knows that it is in force.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidegate.model.destination import PortError, parse_authority
+from tidegate.model.errors import UsageError
+from tidegate.model.host import HostError
+from tidegate.model.reason import Reason
+from tidegate.model.verdict import Phase, Verdict
+from tidegate.policy.decide import decide
+from tidegate.server.background import in_thread
+from tidegate.server.changes import canonical
+from tidegate.server.ledger import remembered_of
+from tidegate.server.living import Living, denied_now
+from tidegate.server.register import Register
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tidegate.gate.record import Entry
+    from tidegate.gate.task import GateTask
+    from tidegate.model.decision import Decision
+    from tidegate.model.question import FolderKey
+    from tidegate.policy.policy import Policy
+
+
+class Registry(Register):
+    """See the head of the file."""
+
+    async def set_phase(self, task: Living, phase: Phase, *, cut: bool, by: str) -> int:
+        """Move a task to a phase: new connections are judged by it. Return how many `cut` closed (POL-7)."""
+        before, task.phase = task.phase, phase
+
+        def change(gate_task: GateTask) -> int:
+            gate_task.change(phase=phase)
+            return self._gate.gate.cut(gate_task, Reason.CUT) if cut else 0
+
+        count = await self._each(task, change)
+        await self._ledger.phase_changed(task, before, by=by, cut=count)
+        self.tell(task)
+        return count
+
+    async def pause(self, task: Living, *, paused: bool, by: str) -> None:
+        """Refuse every new connection of a task from now on, or no more."""
+        if task.paused == paused:
+            return
+        task.paused = paused
+
+        def pause(gate_task: GateTask) -> int:
+            gate_task.pause(paused=paused)
+            return 0
+
+        await self._each(task, pause)
+        await self._ledger.task_changed(task, by=by, paused=paused)
+        self.tell(task)
+
+    async def cut(self, task: Living, *, host: str = "", port: int = 0, by: str) -> int:
+        """Close the open connections of a task, those to this host and port where given; return how many."""
+
+        def wanted(entry: Entry) -> bool:
+            return entry.decision is not None and _leads_to(entry.decision, host, port)
+
+        which = wanted if host or port else None
+        count = await self._each(task, lambda gate_task: self._gate.gate.cut(gate_task, Reason.CUT, which))
+        await self._ledger.task_changed(task, by=by, cut=count, **({"host": host} if host else {}))
+        return count
+
+    async def change(self, task: Living, *, allow: Iterable[str] = (), deny: Iterable[str] = (), by: str) -> int:
+        """Let hosts pass or deny them from now on; what a deny covers is cut. Return how many were cut.
+
+        Raises:
+            UsageError: for a text that is no rule, and for an allow that changes nothing: a deny or a lock is above it.
+        """
+        operator = dict(task.operator)
+        allowed = [canonical(text) for text in allow]
+        denied = [canonical(text) for text in deny]
+        if allowed and task.policy.locked:
+            raise UsageError(
+                f"the policy of {task.id} is locked: nothing can be added to what it allows", code="locked"
+            )
+        for text in (*allowed, *denied):
+            operator.pop(text, None)  # the last word on a text is the one that counts
+        operator.update(dict.fromkeys(allowed, Verdict.ALLOW) | dict.fromkeys(denied, Verdict.DENY))
+        before, task.operator = task.operator, operator
+        policy = task.policy_in_force()
+        for text in allowed:
+            above = _denied(policy, text, task.phase)
+            if above:
+                task.operator = before
+                raise UsageError(f"{text} stays denied: {above}", fix="a deny wins over every allow", code="denied")
+
+        def apply(gate_task: GateTask) -> int:
+            gate_task.change(policy=policy)
+            gate = self._gate.gate
+            return gate.cut(gate_task, Reason.CUT, denied_now(gate, gate_task)) if denied else 0
+
+        count = await self._each(task, apply)
+        await self._ledger.task_changed(task, by=by, allow=allowed, deny=denied, cut=count)
+        self.tell(task)
+        return count
+
+    async def remember(self, folder: FolderKey) -> None:
+        """What is remembered for a folder has changed: its living tasks get it, for new connections."""
+        for task in self.living():
+            if task.folder == folder:
+                task.remembered = await in_thread(remembered_of, self._ledger.store, task)
+                policy = task.policy_in_force()
+                await self._each(task, _changer(policy))
+
+    async def _each(self, task: Living, work: Callable[[GateTask], int]) -> int:
+        # On the gate's thread, for each command of the task.
+        def run() -> int:
+            return sum(work(one.gate_task) for one in list(task.execs.values()) if one.gate_task is not None)
+
+        return await self._gate.call(run) if task.execs else 0
+
+    def cut_now(self, id: str, host: str, port: int, reason: Reason) -> None:  # noqa: A002 - what everybody calls it
+        """Close what a task has open to a host and port, in every stage. On the gate's thread."""
+        task = self._tasks.get(id)
+
+        def wanted(entry: Entry) -> bool:
+            return entry.decision is not None and _leads_to(entry.decision, host, port)
+
+        for exec_ in list(task.execs.values()) if task is not None else ():
+            if exec_.gate_task is not None:
+                self._gate.gate.cut(exec_.gate_task, reason, wanted)
+
+
+def _changer(policy: Policy) -> Callable[[GateTask], int]:
+    def change(gate_task: GateTask) -> int:
+        gate_task.change(policy=policy)
+        return 0
+
+    return change
+
+
+def _leads_to(decision: Decision, host: str, port: int) -> bool:
+    destination = decision.destination
+    return (not host or destination.host.text == host) and (not port or destination.port == port)
+
+
+def _denied(policy: Policy, text: str, phase: Phase) -> str:
+    """Why a destination that a rule text names stays denied; '' where it does not, or the text names no single one."""
+    try:
+        destination = parse_authority(text, 443)
+    except (HostError, PortError):
+        return ""
+    decision = decide(policy, destination, phase)
+    return decision.sentence() if decision.verdict is Verdict.DENY else ""

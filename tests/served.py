@@ -1,0 +1,110 @@
+"""A running server of the product, as a person starts it: `./tidegate serve` beside the product's `run`s."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.product import Product
+
+PATIENCE = 30.0  # seconds
+
+
+def until(condition: Callable[[], Any], what: str = "it did not happen") -> Any:
+    """Wait until something is so, and return it."""
+    end = time.monotonic() + PATIENCE
+    while not (found := condition()):
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+    return found
+
+
+class Served:
+    """`./tidegate serve` as a child of the test; in the end it is told to end, and waited for."""
+
+    def __init__(self, product: Product) -> None:
+        self.product = product
+        self.state: Path = product.state
+        self.process = self._start()
+        self.info = json.loads(until(self._announced))
+        self.pid = int(self.info["pid"])
+
+    def _start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.product.argv("serve"),
+            cwd=self.product.folder,
+            env=self.product.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def _announced(self) -> str:
+        assert self.process.poll() is None, self.process.stdout and self.process.stdout.read()
+        try:
+            text = (self.state / "run" / "server.json").read_text()
+        except FileNotFoundError:
+            return ""
+        return text if os.path.exists(f"/proc/{json.loads(text)['pid']}") else ""  # not one that was killed
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        os.kill(self.pid, signal.SIGKILL)
+        self.process.communicate(timeout=PATIENCE)
+
+    def stop(self) -> str:
+        """Tell it to end; return what it said."""
+        if self.process.poll() is None:
+            os.kill(self.pid, signal.SIGTERM)
+        out, _ = self.process.communicate(timeout=PATIENCE)
+        return out
+
+    def tidegate(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run `./tidegate WORDS` to its end."""
+        defaults: dict[str, Any] = {
+            "cwd": self.product.folder,
+            "env": self.product.environment,
+            "stdin": subprocess.DEVNULL,
+            "capture_output": True,
+            "text": True,
+            "timeout": 60,
+        }
+        return subprocess.run(self.product.argv(*words), check=False, **(defaults | options))
+
+    def json(self, *words: str) -> Any:
+        """Return what a command prints as JSON."""
+        done = self.tidegate(*words, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start `./tidegate WORDS`."""
+        return subprocess.Popen(
+            self.product.argv(*words),
+            cwd=self.product.folder,
+            env=self.product.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def actions(self) -> list[dict[str, Any]]:
+        """Return the lines of the action log."""
+        path = self.state / "log" / "actions.jsonl"
+        return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

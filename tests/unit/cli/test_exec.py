@@ -1,0 +1,130 @@
+"""tidegate.cli.exec: commands of a task in real holds, behind a real server, in the lab."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.lab.api import Lab
+from tests.product import PYTHON, Product
+from tests.served import Served, until
+from tidegate.cli.main import main
+
+GET = "import sys,urllib.request as u; print(u.urlopen(sys.argv[1]).status)"
+
+# Says what it is, waits, and in the end looks for the other one.
+NEIGHBOUR = """
+import os, socket, sys, time
+print(os.readlink("/proc/self/ns/net"), os.readlink("/proc/self/ns/pid"), os.readlink("/proc/self/ns/user"), flush=True)
+server = socket.socket(); server.bind(("127.0.0.1", 8099)); server.listen()
+open("up", "w").close()
+while not os.path.exists("go"): time.sleep(0.01)
+"""
+LOOKS = """
+import os, socket
+print(os.readlink("/proc/self/ns/net"), os.readlink("/proc/self/ns/pid"), os.readlink("/proc/self/ns/user"))
+found = []
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    try: command = open(f"/proc/{pid}/cmdline").read()
+    except OSError: continue
+    if "NEI" + "GH" in command and pid != str(os.getpid()): found.append(pid)
+print("processes", found)
+try: socket.create_connection(("127.0.0.1", 8099), 2); print("reached")
+except OSError as error: print("not reached")
+"""
+
+
+@pytest.fixture(params=["root", "user"] if os.geteuid() == 0 else ["user"])
+def product(request: pytest.FixtureRequest, tmp_path: Path, lab: Lab) -> Product:
+    """The product on a machine of the lab, as root and as an ordinary user."""
+    assert lab
+    return Product(tmp_path, user=request.param == "user")
+
+
+def test_a_command_runs_under_the_tasks_policy_and_in_its_folder(product: Product, lab: Lab) -> None:
+    """HLD-5, HLD-16: what passes, what is refused, what is said and the status are those of `run`."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    lab.origin("http", "1.2.3.4", 80)
+    with Served(product) as server:
+        task = server.tidegate("task", "create", "--allow", "a.test:80").stdout.strip()
+        done = server.tidegate("exec", task, "--", PYTHON, "-c", GET, "http://a.test/", cwd="/")
+        assert (done.returncode, done.stdout) == (0, "200\n"), done.stderr
+        assert done.stderr == "net: a.test:80 · forwarded (command-line)\n"
+        done = server.tidegate(
+            "exec", task, "--fail-on-refusal", "--", "sh", "-c", f"{PYTHON} -c '{GET}' http://b.test/; :"
+        )
+        assert done.returncode == 77
+        assert "net: b.test:80 · refused, would wait for approval" in done.stderr
+        where = server.tidegate("exec", task, "--", "sh", "-c", "echo $PWD $TIDEGATE_TASK; exit 9", cwd="/")
+        assert (where.returncode, where.stdout) == (9, f"{product.folder} {task}\n")
+        assert server.json("task", "show", task)["refused"] == 1
+
+
+@pytest.mark.parametrize("network", ["", "--no-network", "--open-network"])
+def test_two_commands_of_a_task_cannot_touch_one_another(product: Product, network: str) -> None:
+    """HLD-5: namespaces of their own, whatever network each has: no process seen, no socket reached."""
+    with Served(product) as server:
+        task = server.tidegate("task", "create").stdout.strip()
+        neighbour = server.start("exec", task, "--", PYTHON, "-c", "#NEIGH\n" + NEIGHBOUR)
+        until((product.folder / "up").exists)
+        words = [word for word in (network,) if word]
+        looks = server.tidegate("exec", task, *words, "--", PYTHON, "-c", LOOKS)
+        (product.folder / "go").touch()
+        out, err = neighbour.communicate(timeout=30)
+        assert neighbour.returncode == 0, err
+        first, second = out.split(), looks.stdout.splitlines()
+        assert looks.returncode == 0, looks.stderr
+        assert not set(first) & set(second[0].split())
+        assert second[1] == "processes []"
+        assert second[2] == "not reached"
+
+
+def test_a_task_that_ends_takes_its_commands_along(product: Product) -> None:
+    """HLD-8: exit 70 and who ended it; a command without a gate as well."""
+    with Served(product) as server:
+        task = server.tidegate("task", "create").stdout.strip()
+        running = [
+            server.start("exec", task, *words, "--", "sh", "-c", "echo up; exec sleep 600")
+            for words in ((), ("--no-network",))
+        ]
+        for one in running:
+            assert one.stdout is not None
+            assert one.stdout.readline() == "up\n"
+        assert server.tidegate("task", "end", task).returncode == 0
+        for one in running:
+            _out, err = one.communicate(timeout=30)
+            assert one.returncode == 70
+            assert "ended from outside" in err
+
+
+@pytest.mark.parametrize(
+    ("argv", "status", "says"),
+    [
+        (["exec"], 2, ""),
+        (["exec", "--", "true"], 2, "the task comes first"),
+        (["exec", "t", "--allow", "a.test", "--", "true"], 2, "unknown option"),
+        (["exec", "t", "--policy", "p", "--", "true"], 2, "unknown option"),
+        (["exec", "t"], 2, "no command"),
+        (["exec", "t", "--", "true"], 78, "tidegate serve"),
+    ],
+)
+def test_mistakes_are_one_line(
+    argv: list[str],
+    status: int,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """HLD-16: the policy is the task's, so options of a policy have no place here."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert main(argv) == status
+    assert says in capsys.readouterr().err
+
+
+def test_help_is_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """--help goes to standard output."""
+    assert main(["exec", "--help"]) == 0
+    assert "usage: tidegate exec TASK" in capsys.readouterr().out

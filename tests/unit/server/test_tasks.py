@@ -1,0 +1,168 @@
+"""tidegate.server.tasks: what the operator does to living tasks, in a whole server with a real gate."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.unit.server.kit import Front, actions, policy, served, until
+from tidegate.model.errors import UsageError
+from tidegate.model.verdict import Phase
+
+if TYPE_CHECKING:
+    from tests.lab.api import Lab
+    from tidegate.server.serve import Server
+
+A, B = "1.2.3.4:443", "1.2.3.5:443"
+
+
+@pytest.fixture
+def origins(lab: Lab) -> Lab:
+    """Two servers that send back what they get."""
+    for address in ("1.2.3.4", "1.2.3.5"):
+        lab.origin("raw", address, 443)
+    return lab
+
+
+async def _echoes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    with contextlib.suppress(OSError):
+        writer.write(b"\x00")
+        return await asyncio.wait_for(reader.read(1), 10) == b"\x00"
+    return False
+
+
+def _lines(path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_bytes().splitlines()]
+
+
+def test_a_phase_holds_for_new_connections_and_open_ones_are_marked(tmp_path: Path, origins: Lab) -> None:
+    """POL-7: from the operator's side; what is open stays open, and its line says so."""
+    assert origins
+
+    async def act(server: Server) -> None:
+        rules = policy(A)
+        install = rules.replace(closed_phases=frozenset({Phase.INSTALL}))
+        install = install.replace(index=type(rules.index)(tuple(r for r in rules.index.rows if r[5] == "runtime")))
+        front = await Front.open(server, tmp_path, rules=install)
+        (task,) = server.registry.living()
+        reader, writer, head = await front.connect(A)
+        assert b" 200 " in head
+        assert await server.registry.set_phase(task, Phase.INSTALL, cut=False, by="me") == 0
+        assert await _echoes(reader, writer)
+        assert b" 403 " in await front.asks(A)
+        record = server.store.task("t1")
+        assert record is not None
+        assert record.phase is Phase.INSTALL
+        writer.close()
+        await until(lambda: any(line.get("kept") for line in _lines(front.log)))
+        await server.registry.set_phase(task, Phase.RUNTIME, cut=False, by="me")
+        reader, writer, head = await front.connect(A)
+        assert b" 200 " in head
+        assert await server.registry.set_phase(task, Phase.INSTALL, cut=True, by="me") == 1
+        assert await reader.read() == b""
+        writer.close()
+        await front.finish()
+
+    served(tmp_path, act)
+    changes = [line for line in actions(tmp_path) if line["type"] == "task.phase"]
+    assert [(line["before"], line["phase"], line["by"], line["cut"]) for line in changes] == [
+        ("runtime", "install", "me", 0), ("install", "runtime", "me", 0), ("runtime", "install", "me", 1),
+    ]  # fmt: skip
+
+
+def test_pause_refuses_what_is_new_until_it_goes_on(tmp_path: Path, origins: Lab) -> None:
+    """POL-8: open tunnels stay, new ones are told why; another task is not touched."""
+    assert origins
+
+    async def act(server: Server) -> None:
+        front = await Front.open(server, tmp_path, rules=policy(A))
+        other = await Front.open(server, tmp_path, task="t2", rules=policy(A))
+        task = server.registry.get("t1")
+        reader, writer, _head = await front.connect(A)
+        await server.registry.pause(task, paused=True, by="me")
+        assert server.registry.view(task)["paused"]
+        assert await _echoes(reader, writer)
+        assert b"the operator has paused this task's network" in await front.asks(A)
+        assert b" 200 " in (await other.connect(A))[2]
+        await server.registry.pause(task, paused=False, by="me")
+        assert b" 200 " in (await front.connect(A))[2]
+        writer.close()
+        for one in (front, other):
+            await one.finish()
+
+    served(tmp_path, act)
+
+
+def test_a_cut_closes_what_is_open_there(tmp_path: Path, origins: Lab) -> None:
+    """POL-8: by host and port, or everything; the count is what was closed."""
+    assert origins
+
+    async def act(server: Server) -> None:
+        front = await Front.open(server, tmp_path, rules=policy(A, B))
+        task = server.registry.get("t1")
+        one, two = await front.connect(A), await front.connect(B)
+        assert await server.registry.cut(task, host="1.2.3.4", port=80, by="me") == 0
+        assert await server.registry.cut(task, host="1.2.3.4", by="me") == 1
+        assert await one[0].read() == b""
+        assert await _echoes(two[0], two[1])
+        assert b" 200 " in (await front.connect(A))[2]
+        assert await server.registry.cut(task, by="me") == 2
+        assert await two[0].read() == b""
+        await front.finish()
+        assert {line["reason"] for line in _lines(front.log)} == {"cut"}
+
+    served(tmp_path, act)
+
+
+def test_allow_and_deny_change_a_living_task(tmp_path: Path, origins: Lab) -> None:
+    """POL-8: an allow opens it for what comes, a deny also cuts what is open; both are on record."""
+    origins.dns.set("a.test", A=["1.2.3.4"])
+
+    async def act(server: Server) -> None:
+        rules = policy("a.test:443", deny=("d.test",)).replace()
+        front = await Front.open(server, tmp_path, rules=rules)
+        task = server.registry.get("t1")
+        assert b" 403 " in await front.asks(B)
+        assert await server.registry.change(task, allow=[B], by="me") == 0
+        second = await front.connect(B)
+        first = await front.connect("a.test:443")
+        assert b" 200 " in first[2]
+        assert b" 200 " in second[2]
+        assert await server.registry.change(task, deny=["1.2.3.4"], by="me") == 1
+        assert await first[0].read() == b""
+        assert await _echoes(second[0], second[1])
+        assert b" 403 " in await front.asks("a.test:443")
+        assert await server.registry.change(task, allow=["1.2.3.4"], by="me") == 0  # the last word counts
+        assert b" 200 " in (await front.connect("a.test:443"))[2]
+        with pytest.raises(UsageError, match="stays denied"):
+            await server.registry.change(task, allow=["d.test"], by="me")
+        with pytest.raises(UsageError):
+            await server.registry.change(task, allow=["https://x/"], by="me")
+        assert sorted(task.operator) == ["1.2.3.4", B]
+        await front.finish()
+
+    served(tmp_path, act)
+    changes = [line for line in actions(tmp_path) if line["type"] == "task.changed"]
+    assert [(line.get("allow"), line.get("deny"), line["cut"]) for line in changes] == [
+        ([B], None, 0), (None, ["1.2.3.4"], 1), (["1.2.3.4"], None, 0),
+    ]  # fmt: skip
+
+
+def test_a_locked_task_takes_no_allow(tmp_path: Path) -> None:
+    """POL-8: it says so instead of doing nothing."""
+
+    async def act(server: Server) -> None:
+        rules = policy()
+        task = await server.registry.create(
+            folder=str(tmp_path), policy=rules.replace(modes=rules.modes.replace(locked=True)), by="me"
+        )
+        with pytest.raises(UsageError, match="locked"):
+            await server.registry.change(task, allow=["a.test"], by="me")
+        await server.registry.change(task, deny=["a.test"], by="me")
+
+    served(tmp_path, act)
