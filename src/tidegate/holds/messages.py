@@ -11,6 +11,7 @@ import os
 import sys
 
 from tidegate.holds import linux
+from tidegate.holds.userns import CAP_SETFCAP
 from tidegate.model.errors import StartError
 
 DENIED = (errno.EPERM, errno.EACCES)
@@ -158,6 +159,11 @@ def _denied(stage: str, text: str, facts: Facts) -> tuple[str, str] | None:
         return (
             "this machine forbids user namespaces to ordinary users (kernel.unprivileged_userns_clone=0)",
             "as root, sysctl -w kernel.unprivileged_userns_clone=1; or run tidegate as root",
+        )
+    if stage == "map" and root and not int(facts.status("CapEff") or "0", 16) >> CAP_SETFCAP & 1:
+        return (
+            "root may not map itself into a namespace here: CAP_SETFCAP is missing, as in a container without rights",
+            "start the container with --cap-add SETFCAP, or run tidegate as an ordinary user in it",
         )
     if stage == "view" and text == "proc":
         return (

@@ -138,3 +138,13 @@ def test_a_port_of_the_gates_cannot_be_published() -> None:
     assert error.exit_status == 78
     assert "port 5432 inside" in error.what
     assert "--capture on" in error.fix
+
+
+@pytest.mark.parametrize(("effective", "told"), [("00000000000000c3", True), ("00000000800425fb", False)])
+def test_root_without_the_right_to_map_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effective: str, told: bool
+) -> None:
+    """Root of a container may lack CAP_SETFCAP, which the kernel wants for a map of root; with it that is no cause."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    machine = facts(tmp_path, {"proc/self/status": f"CapEff:\t{effective}\n"})
+    assert ("--cap-add SETFCAP" in str(messages.explain("map", errno.EPERM, "uid_map", machine))) is told
