@@ -509,20 +509,20 @@ def test_cargo_uses_the_gate(product: Product, site: HttpsSite, client: Callable
     cargo = client("cargo")
     product.environment |= {
         "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", os.path.expanduser("~/.rustup")),
-        "CARGO_HOME": str(product.home / "cargo"),
         "CARGO_NET_RETRY": "0",
     }
-    (product.home / "cargo").mkdir()
-    (product.home / "cargo" / "config.toml").write_text(
-        '[http]\nproxy = "127.0.0.1:9"\n[registries]\na = { index = "sparse+https://a.test/index/" }\n'
-        'b = { index = "sparse+https://b.test/index/" }\n'
-    )
     registries.crates(site)
     done = {}
     for registry in "ab":
         folder = product.folder / registry
         (folder / "src").mkdir(parents=True)
         (folder / "src" / "lib.rs").write_text("")
+        product.environment["CARGO_HOME"] = str(folder / "cargo")  # in the workspace: it is written to
+        (folder / "cargo").mkdir()
+        (folder / "cargo" / "config.toml").write_text(
+            '[http]\nproxy = "127.0.0.1:9"\n[registries]\na = { index = "sparse+https://a.test/index/" }\n'
+            'b = { index = "sparse+https://b.test/index/" }\n'
+        )
         (folder / "Cargo.toml").write_text(
             '[package]\nname = "x"\nversion = "1.0.0"\n[dependencies]\n'
             f'tidetest = {{ version = "1", registry = "{registry}" }}\n'
