@@ -18,6 +18,16 @@ COMMANDS = {
     "doctor": ("doctor", "doctor"),
     "serve": ("serve", "serve"),
     "task": ("task", "task"),
+    "questions": ("questions", "questions"),
+    "answer": ("questions", "answer"),
+    "rules": ("rules", "rules"),
+    "allow": ("living", "allow"),
+    "deny": ("living", "deny"),
+    "pause": ("living", "pause"),
+    "resume": ("living", "resume"),
+    "cut": ("living", "cut"),
+    "token": ("token", "token"),
+    "portal": ("portal", "portal"),
 }
 """Each command's module in this package, and its name there."""
 

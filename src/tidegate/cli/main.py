@@ -24,12 +24,25 @@ usage: tidegate COMMAND ...
   task create|list|show|phase|end
                              tasks of the server
   exec TASK -- COMMAND       run a command in a task of the server
+  questions [--follow]       what waits for a person's answer
+  answer ID ANSWER           allow, task, remember, deny or deny-task
+  rules [forget ID]          hosts that are remembered, by folder
+  allow HOST --task T        let a living task reach a host, until it ends
+  deny HOST --task T         keep it from one, and close what is open there
+  pause --task T             refuse its new connections
+  resume --task T            let its policy decide again
+  cut [HOST] --task T        close its open connections
+  portal [--phone]           open the portal in a browser, or pair a phone with it
+  token create|list|revoke   who may use the API
   log verify                 whether the record of all tasks is what was written
   doctor [--escape]          whether tasks can be held here; --escape tries every known way out of a hold
   --version                  the version
 """
 
-CLICK = ("policy", "events", "log", "doctor", "serve", "task")
+CLICK = (
+    *("policy", "events", "log", "doctor", "serve", "task"),
+    *("questions", "answer", "rules", "allow", "deny", "pause", "resume", "cut", "token", "portal"),
+)
 """What is a click command; group.py knows its module."""
 
 

@@ -12,22 +12,32 @@ from typing import TYPE_CHECKING
 import click
 
 from tidegate.cli.main import say
+from tidegate.cli.server_packages import ensure
 from tidegate.runtime.state import state_folder
 
 if TYPE_CHECKING:
+    from tidegate.server.api.api import Api
     from tidegate.server.serve import Server
 
 
 @click.command()
-def serve() -> int:
+@click.option("--port", metavar="N", type=click.IntRange(0, 65535), help="The port of 127.0.0.1 for API and portal.")
+@click.option("--no-portal", is_flag=True, help="Listen on no port: this user's own programs only.")
+@click.option("--listen", metavar="ADDR:PORT", default="", help="Let phones that were paired in, over TLS.")
+def serve(*, port: int | None, no_portal: bool, listen: str) -> int:
     """Serve tasks, questions and the record of both: `run` uses it from now on, `exec` and `task` need it."""
+    ensure(say)
     gc.enable()  # the launcher starts without, for what ends soon
     _raise_limits()
-    return asyncio.run(_serve())
+    return asyncio.run(_serve(port, no_portal=no_portal, listen=listen))
 
 
-async def _serve() -> int:
+async def _serve(port: int | None, *, no_portal: bool, listen: str) -> int:
+    from tidegate.server.api.api import open_api
+    from tidegate.server.api.outside import bind_outside
     from tidegate.server.serve import Server
+
+    outside = bind_outside(listen)
 
     loop = asyncio.get_running_loop()
     server = Server(state_folder(os.environ), environ=os.environ, warn=say)
@@ -36,15 +46,24 @@ async def _serve() -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a closed terminal does not end what others run behind
     await server.start()
     try:
-        _announce(server)
-        return await server.run()
+        api = await open_api(server, port=None if no_portal else port or 0, outside=outside)
+        try:
+            _announce(server, api)
+            return await server.run()
+        finally:
+            await api.stop()
     finally:
         await server.stop()
 
 
-def _announce(server: Server) -> None:
-    server.announce()
+def _announce(server: Server, api: Api) -> None:
+    server.announce(api.port)
     say(f"serving (pid {server.pid}); tasks and their record are in {server.state}")
+    if api.url:
+        say(f"the portal is at {api.url}: tidegate portal opens it")
+    if api.phone_url:
+        say(f"phones that are paired (tidegate portal --phone) come in at {api.phone_url}")
+        say(f"its certificate (SHA-256): {api.fingerprint}")
 
 
 def _raise_limits() -> None:

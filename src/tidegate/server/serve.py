@@ -63,7 +63,7 @@ class Server:
         self.api_port = 0
         self._environ = environ
         self._warn = warn
-        self._place = Place(state)
+        self.place = Place(state)
         self._ended = asyncio.Event()
         self._status = 0
         self._stopped = False
@@ -94,7 +94,7 @@ class Server:
         """Claim the state folder and serve the fronts."""
         self._loop = asyncio.get_running_loop()
         self._loop.set_exception_handler(self._broken)
-        self._place.claim()
+        self.place.claim()
         try:
             await self._open()
         except BaseException:
@@ -141,13 +141,13 @@ class Server:
         self.log.append("server.started", version=self.version, pid=self.pid)
         await self._put_right()
         self._clockwork = start(self._watch_clocks(), "the questions' clock")
-        self._door = FrontDoor(self.registry, self._place.listen(FRONT_SOCKET))
+        self._door = FrontDoor(self.registry, self.place.listen(FRONT_SOCKET))
         self._door.open()
 
     def announce(self, api_port: int = 0) -> None:
         """Let others find the server; `api_port` is where the API listens on loopback, 0 for nowhere."""
         self.api_port = api_port
-        self._place.publish(
+        self.place.publish(
             {"pid": self.pid, "version": self.version, "api_port": api_port or None, "started": self.started}
         )
         self.bus.publish("server", {"state": "serving", "version": self.version, "started": self.started})
@@ -203,7 +203,7 @@ class Server:
             self.log.close()
         if hasattr(self, "store"):
             self.store.close()
-        self._place.release()
+        self.place.release()
 
     def _broken(self, _loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")

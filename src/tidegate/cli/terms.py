@@ -1,0 +1,62 @@
+"""Times and amounts as people write them on a command line: `--until 18:30`, `--until 2h`, `--bytes 10M`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Final
+
+from tidegate.model.errors import UsageError
+
+_SPAN = re.compile(r"\+?(\d{1,9})(s|m|h|d)\Z", re.ASCII)
+_SPANS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)\Z", re.ASCII)
+_AMOUNT = re.compile(r"(\d{1,15})(?:([kKMGT])i?)?B?\Z", re.ASCII)
+_AMOUNTS: Final = {None: 1, "k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def until(text: str, now: dt.datetime) -> float:
+    """Return the Unix time that `text` names, seen from `now` (which has a time zone).
+
+    A span (`90s`, `30m`, `2h`, `3d`), a time of the day to come (`18:30`), or a date and time of ISO 8601.
+
+    Raises:
+        UsageError: when it is none of them, or is over already.
+    """
+    span = _SPAN.match(text)
+    clock = _CLOCK.match(text)
+    try:
+        if span:
+            at = now + dt.timedelta(seconds=int(span[1]) * _SPANS[span[2]])
+        elif clock:
+            at = now.replace(hour=int(clock[1]), minute=int(clock[2]), second=0, microsecond=0)
+            at += dt.timedelta(days=1) if at <= now else dt.timedelta()
+        else:
+            at = dt.datetime.fromisoformat(text)
+            at = at if at.tzinfo else at.replace(tzinfo=now.tzinfo)
+        unix = at.timestamp()
+    except (ValueError, OverflowError):
+        raise UsageError(f"{text!r} is no time", fix="write 30m, 2h, 18:30 or 2030-01-31T18:30") from None
+    if at <= now:
+        raise UsageError(f"{text!r} is over already", fix="give a time to come")
+    return unix
+
+
+def amount(text: str) -> int:
+    """Return the bytes that `text` names: a number, with k, M, G or T for powers of 1024.
+
+    Raises:
+        UsageError: when it is none, or is zero.
+    """
+    found = _AMOUNT.match(text)
+    size = int(found[1]) * _AMOUNTS[found[2]] if found else 0
+    if not 1 <= size < 1 << 53:
+        raise UsageError(f"{text!r} is no amount of bytes", fix="write 5000, 200k, 10M or 2G")
+    return size
+
+
+def left(seconds: float) -> str:
+    """Return how long that is, for people: `0:42`, `14:05`, `7:59:00`."""
+    whole = max(0, int(seconds))
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"

@@ -1,0 +1,219 @@
+"""What the API gives: the shapes of its answers, for the OpenAPI document and for those who make them.
+
+Rules of the file: all times are Unix seconds; hosts are A-labels; nothing here holds a secret but `NewTokenAnswer` and
+`SessionAnswer`, each shown once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """That the server answers, and who asked."""
+
+    ok: bool
+    version: str
+    started: float
+    role: Literal["owner", "viewer"]
+    living: int
+    open_questions: int
+
+
+class Exec(msgspec.Struct, frozen=True, kw_only=True):
+    """One command of a task that runs now."""
+
+    id: str
+    command: list[str]
+    hold: str
+    started_at: float
+
+
+class TaskAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """One task. `execs` are its commands that run now; the counts are 0 for one that has ended."""
+
+    id: str
+    name: str
+    folder: str
+    command: list[str]
+    phase: Literal["install", "runtime"]
+    state: Literal["living", "ended"]
+    created_at: float
+    ended_at: float | None
+    outcome: str
+    hold: str
+    network: str
+    wait_seconds: float
+    paused: bool
+    execs: list[Exec]
+    connections: int
+    refused: int
+    questions: int
+    by: str
+    warnings: list[str]
+
+
+class Tasks(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of tasks, newest first."""
+
+    tasks: list[TaskAnswer]
+    more: bool
+
+
+class CutAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """How many connections were closed."""
+
+    cut: int
+
+
+class Connections(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of a task's record, newest first. Each has the keys of the line in its `network.jsonl`."""
+
+    connections: list[dict[str, Any]]
+    before: int | None = msgspec.field(default=None)
+
+
+class QuestionAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """One question. `label` is the Unicode form of the host where it is safe to show.
+
+    `group` is the domain under which the task asks for very many names. `no_remember` says why `remember` cannot be
+    answered, `problem` why an allowed connection failed all the same; both are mostly empty.
+    """
+
+    id: int
+    task: str
+    task_name: str
+    folder: str
+    host: str
+    label: str
+    port: int
+    phase: str
+    rule: str
+    rule_name: str
+    source: str
+    opened_at: float
+    deadline_at: float
+    waiting: int
+    state: Literal["open", "saving", "answered", "expired", "ended"]
+    answer: Literal["allow", "task", "remember", "deny", "deny-task"] | None
+    answered_at: float | None
+    by: str
+    group: str
+    warnings: list[str]
+    no_remember: str
+    problem: str
+
+
+class Questions(msgspec.Struct, frozen=True, kw_only=True):
+    """All questions, open ones first."""
+
+    questions: list[QuestionAnswer]
+
+
+class RuleAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A remembered host."""
+
+    id: int
+    folder: str
+    host: str
+    port: int
+    phase: str
+    at: float
+    by: str
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """Remembered hosts."""
+
+    rules: list[RuleAnswer]
+
+
+class LogPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the action log, newest first."""
+
+    lines: list[dict[str, Any]]
+
+
+class LogFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """One place where the log is not as it was written; `line` is 0 for the file as a whole."""
+
+    file: str
+    line: int
+    what: str
+
+
+class LogVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the chain of the action log holds, and as far as which line it is sealed."""
+
+    ok: bool
+    lines: int
+    sealed_to: int
+    unfinished: bool
+    findings: list[LogFinding]
+    more: int
+
+
+class TokenAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A token, without its secret."""
+
+    id: int
+    name: str
+    role: Literal["owner", "viewer"]
+    created_at: float
+    last_used_at: float | None
+    expires_at: float | None
+
+
+class Tokens(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens that are good."""
+
+    tokens: list[TokenAnswer]
+
+
+class NewTokenAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A new token; `secret` is shown this once."""
+
+    token: TokenAnswer
+    secret: str
+
+
+class CodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A one-time code, and the portal's address that takes it in its fragment."""
+
+    code: str
+    url: str
+    expires_at: float
+
+
+class SessionAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A token for the page that showed the code."""
+
+    token: str
+    id: int
+    role: Literal["owner", "viewer"]
+    expires_at: float
+
+
+class PairAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a phone scans. `fingerprint` is the SHA-256 of the certificate that its browser will show."""
+
+    url: str
+    expires_at: float
+    fingerprint: str
+    svg: str
+
+
+class SettingsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What applies to tasks that say nothing of their own."""
+
+    network_default: Literal["none", "allowlist"]
+    default_hosts: list[str]
+    wait_seconds: float
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """It is done."""
+
+    ok: bool = True

@@ -1,0 +1,118 @@
+"""Questions and the hosts that their answers had remembered (ASK-2, ASK-8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tidegate.model.question import Answer, Terms
+from tidegate.questions.errors import AlreadyAnsweredError, NoSuchQuestionError
+from tidegate.server.api.answers import Done, QuestionAnswer, Questions, Rules
+from tidegate.server.api.errors import ApiError
+from tidegate.server.api.operation import OWNER, Call, Operation
+from tidegate.server.api.requests import Reply, RulesQuery
+from tidegate.server.background import in_thread
+from tidegate.server.shapes import question_shape, rule_shape
+
+if TYPE_CHECKING:
+    from tidegate.model.question import Question
+    from tidegate.server.api.context import Context
+
+
+class QuestionOperations:
+    """The operations; see the head of the file."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def operations(self) -> list[Operation]:
+        """Return them."""
+        return [
+            Operation(
+                method="GET",
+                path="/api/questions",
+                summary="All questions, open ones first",
+                do=self.listed,
+                answer=Questions,
+            ),
+            Operation(
+                method="GET",
+                path="/api/questions/{id}",
+                summary="One question",
+                do=self.one,
+                answer=QuestionAnswer,
+            ),
+            Operation(
+                method="POST",
+                path="/api/questions/{id}/answer",
+                summary="Answer a question; who comes second gets 409 and the question as it was answered",
+                do=self.answer,
+                body=Reply,
+                answer=QuestionAnswer,
+                role=OWNER,
+                errors=(409,),
+            ),
+            Operation(
+                method="GET",
+                path="/api/rules",
+                summary="Remembered hosts, by folder",
+                do=self.rules,
+                query=RulesQuery,
+                answer=Rules,
+            ),
+            Operation(
+                method="DELETE",
+                path="/api/rules/{id}",
+                summary="Forget a remembered host: it is asked about again",
+                do=self.forget,
+                answer=Done,
+                role=OWNER,
+                errors=(409,),
+            ),
+        ]
+
+    async def listed(self, call: Call) -> dict[str, Any]:
+        """Return all questions that the desk still knows."""
+        server = self._context.server
+        if call.caller.is_owner:
+            server.presence.seen()
+        names = {task.id: task.name for task in server.registry.living()}
+        shapes = [question_shape(question, names.get(question.task, "")) for question in server.desk.questions()]
+        return {"questions": shapes}
+
+    async def one(self, call: Call) -> dict[str, Any]:
+        """Return one question."""
+        number = call.number("id")
+        try:
+            return self._shape(self._context.server.desk.question(number))
+        except NoSuchQuestionError as error:
+            raise ApiError(404, error.what, fix=error.fix, code=error.code) from None
+
+    async def answer(self, call: Call) -> dict[str, Any]:
+        """Answer one: it is on the disk, and those who wait are on their way, before this returns."""
+        number = call.number("id")
+        reply: Reply = call.body
+        terms = Terms(reply.until, reply.connections, reply.bytes)
+        try:
+            question = await self._context.server.answer(number, Answer(reply.answer), terms, call.caller.by)
+        except NoSuchQuestionError as error:
+            raise ApiError(404, error.what, fix=error.fix, code=error.code) from None
+        except AlreadyAnsweredError as error:
+            raise ApiError(409, error.what, code=error.code, question=self._shape(error.question)) from None
+        return self._shape(question)
+
+    async def rules(self, call: Call) -> dict[str, Any]:
+        """Return the remembered hosts of a folder (by its real path), or all."""
+        folder = call.query.folder
+        found = await in_thread(self._context.server.store.rules)
+        return {"rules": [rule_shape(rule) for rule in found if folder is None or rule.folder.path == folder]}
+
+    async def forget(self, call: Call) -> Done:
+        """Forget one, here and in living tasks that had it from the same answer."""
+        number = call.number("id")
+        if await self._context.server.forget(number, call.caller.by) is None:
+            raise ApiError(404, f"there is no remembered host {number}", fix="tidegate rules lists them")
+        return Done()
+
+    def _shape(self, question: Question) -> dict[str, Any]:
+        living = self._context.server.registry.living()
+        return question_shape(question, next((task.name for task in living if task.id == question.task), ""))

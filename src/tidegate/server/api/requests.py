@@ -1,0 +1,147 @@
+r"""What the API takes: bodies and queries, as types that say their bounds. The OpenAPI document is made from them.
+
+Rules of the file: a name that is not here is refused; every text has a length, every list a size, every number a
+range; times are Unix seconds. What only the house can judge (hosts, policies, folders) is judged where it is used.
+Patterns end in `(?![\s\S])`, which is the end of the text in Python's and in ECMAScript's language alike; `$` is not.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+MAX_POLICY = 8 * 1024 * 1024  # POL-0
+MAX_BODY = 2 * MAX_POLICY  # escaped as a JSON string
+LATEST = 253402300799.0  # the last second of the year 9999
+
+_Count = Annotated[int, Meta(ge=1, le=2**53 - 1)]
+Time = Annotated[float, Meta(ge=0, le=LATEST, description="Unix seconds")]
+Port = Annotated[int, Meta(ge=1, le=65535)]
+Path = Annotated[str, Meta(min_length=1, max_length=4096, pattern=r"^/[^\x00-\x1f\x7f]*(?![\s\S])")]
+Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f\x7f]+(?![\s\S])")]
+HostText = Annotated[str, Meta(min_length=1, max_length=260)]
+Hosts = Annotated[list[HostText], Meta(max_length=1000)]
+Limit = Annotated[int, Meta(ge=1, le=1000)]
+Before = Annotated[int, Meta(ge=1, le=2**53 - 1)]
+
+
+class NoQuery(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """No parameters."""
+
+
+class NewTask(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A task to be created in a folder: under a policy, under a list of hosts, or under the settings' default."""
+
+    folder: Path
+    name: Name | None = None
+    policy: Annotated[str, Meta(max_length=MAX_POLICY, description="the text of a policy file")] | None = None
+    hosts: Hosts | None = None
+    wait_seconds: Annotated[int, Meta(ge=60, le=28800)] | None = None
+    network: Literal["none", "allowlist"] | None = None
+
+
+class PhaseChange(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """The phase a living task moves to; `cut` closes what is open."""
+
+    phase: Literal["install", "runtime"]
+    cut: bool = False
+
+
+class Pause(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Whether new connections of the task are refused."""
+
+    paused: bool
+
+
+class CutRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Which open connections are closed: all, those to a host, or those to a host and port."""
+
+    host: HostText | None = None
+    port: Port | None = None
+
+
+class HostChange(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Rules that join a living task's policy."""
+
+    allow: Hosts = []
+    deny: Hosts = []
+
+
+class Reply(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A person's answer to a question, and where it ends (with `allow` and `task`)."""
+
+    answer: Literal["allow", "task", "remember", "deny", "deny-task"]
+    until: Time | None = None
+    connections: _Count | None = None
+    bytes: _Count | None = None
+
+
+class NewToken(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A token to be made."""
+
+    name: Name
+    role: Literal["owner", "viewer"] = "viewer"
+    expires_at: Time | None = None
+
+
+class CodeRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """What the one-time code is good for."""
+
+    role: Literal["owner", "viewer"] = "owner"
+
+
+class Session(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A one-time code, to be changed into a token."""
+
+    code: Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class PairRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """The phone to be paired."""
+
+    name: Name = "phone"
+    role: Literal["owner", "viewer"] = "owner"
+
+
+class Nothing(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """An empty object."""
+
+
+class TasksQuery(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Which tasks: newest first; `before` is the id of the last one seen."""
+
+    living: bool | None = None
+    limit: Limit = 100
+    before: Annotated[str, Meta(max_length=64)] | None = None
+
+
+class PageQuery(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Which lines: newest first; `before` is the number of the last one seen."""
+
+    limit: Limit = 100
+    before: Before | None = None
+
+
+class RulesQuery(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Which remembered hosts: of one folder, or all."""
+
+    folder: Path | None = None
+
+
+class LogQuery(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Which lines of the action log: newest first."""
+
+    limit: Limit = 100
+    before: Before | None = None
+    type: Annotated[str, Meta(max_length=64)] | None = None
+    task: Annotated[str, Meta(max_length=64)] | None = None
+
+
+class SettingsChange(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """The settings to change; one that is left out stays."""
+
+    network_default: Literal["none", "allowlist"] | None = None
+    default_hosts: Hosts | None = None
+    wait_seconds: Annotated[float, Meta(ge=60, le=28800)] | None = None

@@ -1,0 +1,82 @@
+"""The packages of the server: looked for, installed once, or named."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tidegate.cli import server_packages
+from tidegate.cli.server_packages import PACKAGES, STAMP, ensure
+from tidegate.model.errors import EXIT_CANNOT_START, StartError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+SOURCE = os.path.join(ROOT, "src")
+
+
+def test_pyproject_names_the_same() -> None:
+    """HLD-7: what ./tidegate installs is what `pip install tidegate[server]` does."""
+    with open(os.path.join(ROOT, "pyproject.toml"), "rb") as file:
+        extra = tomllib.load(file)["project"]["optional-dependencies"]["server"]
+    assert extra == list(PACKAGES.values())
+
+
+def test_nothing_is_done_where_they_are_there() -> None:
+    """HLD-7: an environment that has them is left alone and nothing is said."""
+    ensure(pytest.fail)
+
+
+def test_a_foreign_environment_is_not_changed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """HLD-7: where tidegate did not make the environment, the line names what to run; exit 78."""
+    monkeypatch.setattr(server_packages.sys, "executable", str(tmp_path / "bin" / "python"))
+    with pytest.raises(StartError) as caught:
+        ensure(pytest.fail, {"no_such_module_at_all": "no-such>=1"})
+    assert caught.value.exit_status == EXIT_CANNOT_START
+    assert "pip install 'no-such>=1'" in caught.value.fix
+
+
+def _own(tmp_path: Path) -> Path:
+    """An environment with tidegate's stamp, and a pip in it that copies the module it is asked for."""
+    python = tmp_path / "env" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    (tmp_path / "env" / STAMP).touch()
+    (tmp_path / "modules").mkdir()
+    return python
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_its_own_environment_gets_them(tmp_path: Path, *, works: bool) -> None:
+    """HLD-7: tidegate's own environment gets what is missing, with one line said; a failure names pip's word."""
+    python = _own(tmp_path)
+    install = "echo x = 1 > $HERE/modules/fresh_module.py" if works else "echo 'ERROR: no network' >&2; exit 1"
+    python.write_text(f'#!/bin/sh\nHERE={tmp_path}\necho "$*" >> $HERE/asked\n{install}\n')
+    python.chmod(0o755)
+    program = (
+        "import sys; from tidegate.cli.server_packages import ensure\n"
+        "from tidegate.model.errors import StartError\n"
+        f"sys.path.append({str(tmp_path / 'modules')!r}); sys.executable = {str(python)!r}\n"
+        "try:\n    [ensure(print, {'fresh_module': 'fresh>=1'}) for _ in range(2)]\n"
+        "except StartError as error:\n    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": SOURCE},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    lines = done.stdout.splitlines()
+    assert lines[0] == "installing the server's packages (first use)"
+    assert (tmp_path / "asked").read_text().count("fresh>=1") == 1
+    if works:
+        assert lines[1:] == []
+    else:
+        assert "no network" in lines[1]
