@@ -90,7 +90,7 @@ def test_another_user_reaches_nothing(served: Served) -> None:
         "c.request('GET', '/api/tasks')\nprint(c.getresponse().status)\n"
     )
     argv = [sys.executable, "-I", "-c", program, str(served.state / "run" / "api.sock"), str(served.info["api_port"])]
-    done = subprocess.run(as_user(argv, "/"), capture_output=True, text=True, check=True, timeout=60, cwd="/")
+    done = subprocess.run(as_user(argv), capture_output=True, text=True, check=True, timeout=60, cwd="/")
     assert done.stdout.split() == ["True", "401"]
 
 
@@ -115,15 +115,16 @@ for address in ("127.0.0.1", "localhost"):
 """
 
 
+@pytest.mark.parametrize("alone", [[], ["--no-server"]])
 @pytest.mark.parametrize("name", ["served", "user_served"])
-def test_a_task_reaches_none_of_it(request: pytest.FixtureRequest, name: str) -> None:
+def test_a_task_reaches_none_of_it(request: pytest.FixtureRequest, name: str, alone: list[str]) -> None:
     """SRV-1, ADR-1: from inside a hold the socket is not there and the port is refused, even where a rule names it."""
     served: Served = request.getfixturevalue(name)
     port = str(served.info["api_port"])
     program = served.product.folder / "attempt.py"
     program.write_text(ATTEMPT)
     rules = ["--allow", f"127.0.0.1:{port}", "--allow", f"localhost:{port}"]
-    argv = ["run", *rules, "--", PYTHON, "-I", str(program), str(served.state / "run" / "api.sock"), port]
+    argv = ["run", *alone, *rules, "--", PYTHON, "-I", str(program), str(served.state / "run" / "api.sock"), port]
     done = served.tidegate(*argv)
     assert done.returncode == 0, done.stderr
     assert [line for line in done.stdout.splitlines() if line != "tcp b''"][:2] == ["sees False", "socket False"]

@@ -9,8 +9,10 @@ from __future__ import annotations
 import datetime as dt
 import os
 import secrets
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from tidegate.gate.marks import Marks
 from tidegate.server.api.app import make_app
 from tidegate.server.api.auth import Auth
 from tidegate.server.api.codes import Codes
@@ -48,6 +50,7 @@ class Api:
     def __init__(
         self, server: Server, *, unix: socket.socket, tcp: socket.socket | None = None, outside: Outside | None = None
     ) -> None:
+        self._server = server
         self.port = int(tcp.getsockname()[1]) if tcp is not None else 0
         self.url = f"http://127.0.0.1:{self.port}" if tcp is not None else ""
         self.phone_url = f"https://{outside.name}:{outside.port}" if outside is not None else ""
@@ -70,6 +73,8 @@ class Api:
             fingerprint=self.fingerprint,
         )
         app = make_app(operations_of(context), load(PORTAL), auth)
+        self._marks = Marks()
+        self._ports = [port for port in (self.port, outside.port if outside is not None else 0) if port]
         self._listeners = [Listener(app, UNIX_DOOR, [unix], refusal=refusal)]
         if tcp is not None:
             self._listeners.append(Listener(app, tcp_door("http", ("127.0.0.1", "localhost"), self.port), [tcp]))
@@ -78,7 +83,11 @@ class Api:
             self._listeners.append(Listener(app, door, [outside.socket], tls=shown.context))
 
     async def start(self) -> None:
-        """Answer requests from now on."""
+        """Keep tasks away from the ports (ADR-1), those of other servers and of none too, and answer requests."""
+        for port in self._ports:
+            with suppress(OSError):  # somebody else has marked it: no task reaches it either
+                self._marks.hold(port)
+        self._server.protect(self._ports)
         for listener in self._listeners:
             await listener.start()
 
@@ -87,10 +96,11 @@ class Api:
         self._streams.stop()
         for listener in self._listeners:
             await listener.stop()
+        self._marks.close()
 
 
 async def open_api(server: Server, *, port: int | None, outside: Outside | None = None) -> Api:
-    """Bind the doors of a server that has started, keep tasks away from their ports (ADR-1), and answer.
+    """Bind the doors of a server that has started, and answer.
 
     `port` is loopback's: 0 is the one that the last server had, or any; None is no port at all.
 
@@ -99,7 +109,6 @@ async def open_api(server: Server, *, port: int | None, outside: Outside | None 
     """
     tcp = None if port is None else server.place.listen_tcp(port)
     api = Api(server, unix=server.place.listen(API_SOCKET), tcp=tcp, outside=outside)
-    server.protect(port for port in (api.port, outside.port if outside is not None else 0) if port)
     await api.start()
     return api
 
