@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import json
 import os
 import shutil
@@ -13,6 +15,7 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
+from tidegate.doctor.escapes.machine import MARK
 from tidegate.model.errors import StartError
 
 if TYPE_CHECKING:
@@ -68,7 +71,12 @@ def attempt(
 
 
 def sweep() -> None:
-    """Remove what a trial that was killed has left."""
+    """Remove what trials that were killed have left: folders, and canaries where every program has its sockets."""
+    for path in glob.glob(f"/tmp/{MARK}*.sock") + glob.glob(f"/run/{MARK}*.sock"):
+        pid = os.path.basename(path).removeprefix(MARK).removesuffix(".sock")
+        if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+            with contextlib.suppress(OSError):
+                os.unlink(path)  # another user's stays
     for name in os.listdir(PLACE):
         pid = name.removeprefix(PREFIX).partition("-")[0]
         if name.startswith(PREFIX) and pid.isdigit() and not os.path.exists(f"/proc/{pid}"):

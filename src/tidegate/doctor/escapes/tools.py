@@ -89,7 +89,7 @@ def tcp(family: int, address: str, port: int) -> None:
     with socket.socket(family, socket.SOCK_STREAM) as wire:
         wire.settimeout(PATIENCE)
         wire.connect((address, port))
-        wire.sendall(word().encode())
+        wire.sendall(word().encode() + b"\r\n\r\n")
         if HELD["hold"] == CAPTURED:
             wire.recv(1)
 

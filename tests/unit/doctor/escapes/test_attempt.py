@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tidegate.doctor.escapes.attempt import PLACE, PREFIX, attempt, sweep
+from tidegate.doctor.escapes.machine import MARK
 from tidegate.model.errors import StartError
 
 
@@ -41,12 +42,17 @@ def test_a_front_that_says_nothing_is_told() -> None:
 
 
 def test_what_a_killed_trial_left_is_removed() -> None:
-    """Folders of processes that are gone go; those of living ones stay."""
+    """Folders and canaries of processes that are gone go; those of living ones stay."""
+    canaries = [f"/tmp/{MARK}{pid}.sock" for pid in (1 << 30, os.getpid())]
+    for path in canaries:
+        os.mknod(path)
     gone, alive = (os.path.join(PLACE, f"{PREFIX}{pid}-test") for pid in (1 << 30, os.getpid()))
     for folder in (gone, alive):
         os.mkdir(folder)
     try:
         sweep()
         assert (os.path.exists(gone), os.path.exists(alive)) == (False, True)
+        assert [os.path.exists(path) for path in canaries] == [False, True]
     finally:
+        os.unlink(canaries[1])
         shutil.rmtree(alive)

@@ -80,7 +80,7 @@ def standing_in_for_the_gate() -> None:
 def a_source_address_of_loopback() -> None:
     """A connection out that claims to come from loopback is captured like any other."""
     with socket.create_connection(("1.2.3.4", 80), PATIENCE, source_address=("127.0.0.1", 0)) as wire:
-        wire.sendall(word().encode())
+        wire.sendall(word().encode() + b"\r\n\r\n")
         wire.recv(1)
 
 
@@ -88,7 +88,7 @@ def a_source_address_of_loopback() -> None:
 def a_foreign_source_address() -> None:
     """Every address is local here, so one may be bound; nothing comes of it but an end, late or at once."""
     with socket.create_connection(("1.2.3.4", 80), PATIENCE, source_address=("1.2.3.4", 0)) as wire:
-        wire.sendall(word().encode())
+        wire.sendall(word().encode() + b"\r\n\r\n")
         wire.recv(1)
 
 
