@@ -90,7 +90,7 @@ def python(greeter: Greeter, *lines: str) -> list[str]:
 
 @pytest.mark.parametrize("capture", MODES)
 def test_a_rule_for_a_service_is_met_at_its_place(product: Product, greeter: Greeter, capture: str) -> None:
-    """HLD-10, ADR-2: by every loopback address, waiting or not; the start says so, and the journal."""
+    """HLD-10, ADR-2, B134: without a proxy, by each loopback address, waiting or not; start and journal say so."""
     code = python(
         greeter,
         "print(*(hears(where, port) for where in ('127.0.0.1', '::1', '::ffff:127.0.0.1')))",
