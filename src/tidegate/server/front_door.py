@@ -140,7 +140,7 @@ class _Front:
         except OSError:
             data, ancillary = b"", []
         self._fds.extend(descriptors_of(ancillary))
-        if not data:
+        if not data or len(self._fds) > _MOST_FDS:  # no message has more: they would pile up here
             self._end_of_file()
             return
         self._buffer += data
@@ -153,7 +153,7 @@ class _Front:
                 return
             try:
                 message = json.loads(self._buffer[LENGTH : LENGTH + length])
-            except ValueError:
+            except (ValueError, RecursionError):
                 self._end_of_file()
                 return
             del self._buffer[: LENGTH + length]
@@ -258,7 +258,11 @@ class _Front:
         # Without a gate there is none that could decide.
         policy = from_json(order["policy"]) if order["policy"] is not None else make_policy()
         task = await self._registry.begin_run(order, policy, by=BY)
-        await self._start_exec(task, order, order.get("met", {}))
+        try:
+            await self._start_exec(task, order, order.get("met", {}))
+        finally:
+            if self._exec is None:  # it has no command with which it could end
+                await self._registry.end(task, by=BY)
 
     async def _run_in(self, order: dict[str, Any]) -> None:
         _check_version(order)
@@ -271,7 +275,7 @@ class _Front:
             raise UsageError("a front has one command", code="front")
 
     async def _start_exec(self, task: Living, order: dict[str, Any], met: dict[str, Sequence[tuple[str, int]]]) -> None:
-        self._own_names = tuple(order.get("own_names", ()))
+        self._own_names = tuple(str(name) for name in order.get("own_names", ()))
         self._exec = self._registry.begin_exec(
             task, command=tuple(order["command"]), hold=order["hold"], ask=order.get("ask", "no"), say=self.say
         )

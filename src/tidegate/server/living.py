@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.gate.task import GateTask
 from tidegate.holds.inside import MOULD
+from tidegate.model.errors import StartError
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.runtime.served import serve_sockets
@@ -143,6 +144,7 @@ class Exec:
         self._served: Served | None = None
         self._doors: list[tuple[int, Publish]] = []  # bound, and nobody's yet
         self._published: tuple[Publish, ...] = ()
+        self._over = False
 
     def view(self) -> dict[str, Any]:
         """Return the command as the API shows it."""
@@ -156,6 +158,7 @@ class Exec:
         Raises:
             StartError: where one cannot be had.
         """
+        self._check_alive()
         if published:
             from tidegate.gate.published import bind
 
@@ -169,14 +172,18 @@ class Exec:
             OSError, ValueError: when one of them is not what it should be; all of them are closed then.
         """
         task = self.task
-        assert task.books is not None, "a task with a gate has books"
-        self.books = ExecBooks(task.books)
+        books = self._check_first(sockets)
+        self.books = ExecBooks(books)
         gate_task = GateTask(task.id, policy, task.phase, recorder=self.books, asks=self.ask != "no")
         gate_task.pause(paused=task.paused)
         other = next((one.gate_task for one in task.execs.values() if one.gate_task is not None), None)
         if other is not None:
             gate_task.join(other)
-        self._served = self._serve(gate, gate_task, sockets, own_names)
+        try:
+            self._served = self._serve(gate, gate_task, sockets, own_names)
+        except BaseException:
+            gate_task.part()
+            raise
         if other is not None and other.synthetic is None:
             other.synthetic = gate_task.synthetic
         self.gate_task = gate_task
@@ -189,11 +196,29 @@ class Exec:
         """
         gate_task, books, served = self.gate_task, self.books, self._served
         if gate_task is None or books is None or served is None:
+            _close(sockets)
             raise ValueError("nothing was served before")
         served.close(cut=True)  # all who could hold a connection of the set-up command have ended
         books.pause()
         gate_task.change(phase=phase)
         self._served = self._serve(gate, gate_task, sockets, own_names)
+
+    def _check_alive(self) -> None:
+        # It was ended from outside while its front went on: what is served now, nobody would close.
+        if self._over:
+            raise StartError(f"the task {self.task.id} has ended", code="task-ended")
+
+    def _check_first(self, sockets: TaskSockets) -> TaskBooks:
+        try:
+            self._check_alive()
+            if self._served is not None:
+                raise ValueError("its sockets are served already")
+            if self.task.books is None:
+                raise ValueError("a task without a gate has no sockets")
+            return self.task.books
+        except BaseException:
+            _close(sockets)
+            raise
 
     def _serve(self, gate: Gate, task: GateTask, sockets: TaskSockets, own_names: tuple[str, ...]) -> Served:
         served = serve_sockets(gate, task, sockets, own_names, self._doors, self.met.get(task.phase.value, ()))
@@ -202,7 +227,8 @@ class Exec:
         return served
 
     def release(self, gate: Gate) -> tuple[list[Row], int]:
-        """Close what served this command and its connections; return the counts."""
+        """Close what served this command and its connections; return the counts. Nothing is served afterwards."""
+        self._over = True
         served, self._served = self._served, None
         if served is not None:
             served.close(cut=True)
@@ -219,6 +245,11 @@ class Exec:
             return [], 0
         self.books.flush()
         return self.books.summary.rows(), self.books.summary.more
+
+
+def _close(sockets: TaskSockets) -> None:
+    for fd in sockets.descriptors:
+        os.close(fd)
 
 
 def denied_now(gate: Gate, gate_task: GateTask) -> Callable[[Entry], bool]:

@@ -63,6 +63,8 @@ async def _said(server: Server, data: bytes, fds: tuple[int, ...] = ()) -> list[
         _frame("run"),
         b"\x00\x00\x00\x01\xff",
         b"\x00\x00\x00\x00",
+        (200_000).to_bytes(LENGTH, "big") + b"[" * 200_000,
+        (200_000).to_bytes(LENGTH, "big") + b'{"a":' * 40_000,
     ],
 )
 def test_what_is_no_frame_ends_the_conversation(tmp_path: Path, data: bytes) -> None:
@@ -118,6 +120,59 @@ def test_descriptors_that_nobody_asked_for_are_closed(tmp_path: Path) -> None:
         assert os.read(read, 1) == b""
         os.close(read)
         await until(lambda: len(os.listdir("/proc/self/fd")) <= before)
+
+    served(tmp_path, act)
+
+
+def test_descriptors_without_a_message_do_not_pile_up(tmp_path: Path) -> None:
+    """HLD-13, B70: a front that sends descriptors and never says for what is let go, and they are closed."""
+
+    async def act(server: Server) -> None:
+        before = len(os.listdir("/proc/self/fd"))
+
+        def flood() -> None:
+            with socket.socket(socket.AF_UNIX) as sock, open(os.devnull) as null:
+                sock.settimeout(20)
+                sock.connect(os.path.join(server.state, "run", "front.sock"))
+                sock.sendall((1 << 20).to_bytes(LENGTH, "big"))
+                with pytest.raises((BrokenPipeError, ConnectionResetError)):
+                    for _ in range(200):
+                        socket.send_fds(sock, [b"x"], [null.fileno()] * 100)
+                        assert len(os.listdir("/proc/self/fd")) < before + 1000
+
+        await asyncio.to_thread(flood)
+        await until(lambda: len(os.listdir("/proc/self/fd")) <= before)
+
+    served(tmp_path, act)
+
+
+def test_a_task_whose_command_cannot_begin_is_over(tmp_path: Path) -> None:
+    """HLD-8: nothing stays in the list of living tasks that has no front to end it."""
+
+    async def act(server: Server) -> None:
+        order = {
+            "version": __version__, "task": "t1", "phase": "runtime", "policy": None, "log": "", "rotate": True,
+            "command": ["true"], "folder": str(tmp_path), "hold": "offline", "own_names": 5,
+        }  # fmt: skip
+        (answer,) = await _said(server, _frame(["run", order]))
+        assert answer[0] == "failed"
+        assert server.registry.living() == []
+        record = server.store.task("t1")
+        assert record is not None
+        assert record.ended_at is not None
+
+    served(tmp_path, act)
+
+
+def test_a_front_serves_its_sockets_once(tmp_path: Path) -> None:
+    """HLD-7: a second set would be served beside the first and outlive the command."""
+
+    async def act(server: Server) -> None:
+        front = await Front.open(server, tmp_path)
+        with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(StartError, match="already"):
+            await front.serve(deliver=TaskSockets(("proxy",), (listener.fileno(),)))
+        await until(lambda: not server.registry.living())
+        assert not server.gate.gate.listeners
 
     served(tmp_path, act)
 

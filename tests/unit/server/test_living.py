@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.unit.gate.kit import descriptors, policy_of
 from tidegate.gate.gate import Gate
 from tidegate.holds.inside import PROXY, TaskSockets
 from tidegate.journal.tasklog import TaskLog
+from tidegate.model.errors import StartError
 from tidegate.model.publish import Publish
 from tidegate.model.question import FolderKey
 from tidegate.model.verdict import Phase
@@ -90,16 +92,43 @@ def test_a_next_hold_needs_one_before(tmp_path: Path) -> None:
     gate = Gate(recorder=_Nothing(), wall=time.time)  # noqa: TID251  likewise
     task = _task(tmp_path)
     exec_ = _exec(task)
-    sockets = _sockets()
     with pytest.raises(ValueError, match="before"):
-        exec_.serve_next(gate, sockets, (), Phase.INSTALL)
+        exec_.serve_next(gate, _sockets(), (), Phase.INSTALL)
     assert not gate.listeners
-    exec_.serve(gate, sockets, (), task.policy)
+    exec_.serve(gate, _sockets(), (), task.policy)
     exec_.serve_next(gate, _sockets(), (), Phase.INSTALL)
     assert len(gate.listeners) == 1
     assert exec_.gate_task is not None
     assert exec_.gate_task.phase is Phase.INSTALL
     exec_.release(gate)
+    assert task.books is not None
+    task.books.close()
+    gate.close()
+
+
+@pytest.mark.usefixtures("isolated")
+def test_a_command_that_was_ended_is_served_no_more(tmp_path: Path) -> None:
+    """HLD-7, POL-7: a front that goes on while the operator ends its task gets no route that nobody would close."""
+    gate = Gate(recorder=_Nothing(), wall=time.time)  # noqa: TID251  likewise
+    task = _task(tmp_path)
+    one, two = _exec(task, 1), _exec(task, 2)
+    two.serve(gate, _sockets(), (), task.policy)
+    before = descriptors()
+    one.release(gate)
+    with pytest.raises(StartError, match="ended"):
+        one.serve(gate, _sockets(), (), task.policy)
+    with pytest.raises(StartError, match="ended"):
+        one.publish(gate, (Publish(("127.0.0.1",), 8093, 80),))
+    with pytest.raises(ValueError, match="already"):
+        two.serve(gate, _sockets(), (), task.policy)
+    with pytest.raises(OSError, match="."):
+        _exec(task, 3).serve(gate, TaskSockets((PROXY,), (os.open("/dev/null", os.O_RDONLY),)), (), task.policy)
+    assert len(gate.listeners) == 1
+    assert two.gate_task is not None
+    assert two.gate_task.family == {two.gate_task}
+    assert descriptors() == before
+    two.release(gate)
+    assert not gate.listeners
     assert task.books is not None
     task.books.close()
     gate.close()
