@@ -172,8 +172,11 @@ class Exec:
             OSError, ValueError: when one of them is not what it should be; all of them are closed then.
         """
         task = self.task
-        books = self._check_first(sockets)
-        self.books = ExecBooks(books)
+        try:
+            self.books = ExecBooks(self._check_first())
+        except BaseException:
+            _close(sockets)
+            raise
         gate_task = GateTask(task.id, policy, task.phase, recorder=self.books, asks=self.ask != "no")
         gate_task.pause(paused=task.paused)
         other = next((one.gate_task for one in task.execs.values() if one.gate_task is not None), None)
@@ -208,17 +211,13 @@ class Exec:
         if self._over:
             raise StartError(f"the task {self.task.id} has ended", code="task-ended")
 
-    def _check_first(self, sockets: TaskSockets) -> TaskBooks:
-        try:
-            self._check_alive()
-            if self._served is not None:
-                raise ValueError("its sockets are served already")
-            if self.task.books is None:
-                raise ValueError("a task without a gate has no sockets")
-            return self.task.books
-        except BaseException:
-            _close(sockets)
-            raise
+    def _check_first(self) -> TaskBooks:
+        self._check_alive()
+        if self._served is not None:
+            raise ValueError("its sockets are served already")
+        if self.task.books is None:
+            raise ValueError("a task without a gate has no sockets")
+        return self.task.books
 
     def _serve(self, gate: Gate, task: GateTask, sockets: TaskSockets, own_names: tuple[str, ...]) -> Served:
         served = serve_sockets(gate, task, sockets, own_names, self._doors, self.met.get(task.phase.value, ()))

@@ -135,10 +135,12 @@ def test_descriptors_without_a_message_do_not_pile_up(tmp_path: Path) -> None:
                 sock.settimeout(20)
                 sock.connect(os.path.join(server.state, "run", "front.sock"))
                 sock.sendall((1 << 20).to_bytes(LENGTH, "big"))
-                with pytest.raises((BrokenPipeError, ConnectionResetError)):
-                    for _ in range(200):
+                for _ in range(200):
+                    try:
                         socket.send_fds(sock, [b"x"], [null.fileno()] * 100)
-                        assert len(os.listdir("/proc/self/fd")) < before + 1000
+                    except (BrokenPipeError, ConnectionResetError):
+                        return
+                pytest.fail("20,000 descriptors were taken")
 
         await asyncio.to_thread(flood)
         await until(lambda: len(os.listdir("/proc/self/fd")) <= before)
