@@ -18,6 +18,7 @@ import pytest
 
 from tests.holds import held
 from tests.product import PYTHON, Product
+from tidegate.runtime.caches import CACHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -153,6 +154,10 @@ ALWAYS = (
 )
 
 
+# Folders of caches, which are made at a start where their tools are.
+MADE = {name.partition("/")[0] for name, _ in CACHES} - {".local", ".claude"}
+
+
 def program(rows: tuple[tuple[str, ...], ...]) -> str:
     """The program inside, with these rows."""
     functions = "".join(f"    def {row[0]}():\n        {row[1]}\n" for row in rows)
@@ -197,7 +202,7 @@ def protected(home: Path) -> dict[str, Any]:
     for name in (".bashrc", "dotfiles/zshrc", ".config/git/config", "project/.git/config", ".claude/settings.json",
                  "project/.vscode/tasks.json"):  # fmt: skip
         found[name] = ((home / name).read_text(), (home / name).stat().st_mode)
-    found["home"] = sorted(name for name in os.listdir(home) if name not in (".cargo", ".cache", ".npm", ".m2", "go"))
+    found["home"] = sorted(name for name in os.listdir(home) if name not in MADE)
     found["config"] = sorted(name for name in os.listdir(home / ".config") if name != "tidegate")
     found["links"] = [os.readlink(home / name) for name in (".zshrc", ".zshenv")]
     found["hooks"] = sorted(os.listdir(home / "project/.git/hooks"))
@@ -287,6 +292,29 @@ def test_a_share_opens_what_it_names(user: str, tmp_path: Path) -> None:
     assert tried(product, rows, "--files", "normal", "--share", home) == closed | {"new": "passed"}
     os.unlink(home + "/new")
     assert tried(product, rows, "--files", "normal", "--share", home + "/.config/git:ro") == closed
+
+
+@pytest.mark.parametrize("files", ["normal", "strict"])
+@pytest.mark.parametrize("user", held.USERS)
+def test_an_agent_keeps_its_state(user: str, files: str, tmp_path: Path) -> None:
+    """Saved as Claude Code does, by renaming, it is there the next time; ~/.claude.json cannot be changed (HLD-15)."""
+    product = Product(tmp_path, user=user == "ordinary")
+    furnish(product)
+    outside = product.home / ".claude.json"
+    outside.write_text("outside\n")
+    if product.user:
+        os.chown(outside, 12345, 12345)
+    state = "s = os.environ['CLAUDE_CONFIG_DIR'] + '/.claude.json'"
+    save = f"{state}; write(s + '.tmp', 'w'); os.rename(s + '.tmp', s)"
+    for found in ("outside", "evil"):
+        rows = (
+            ("outside", "write(h + '/.claude.json')"),
+            ("found", f"{state}; assert open(s).read() == '{found}\\n'"),
+            ("save", save),
+        )
+        assert tried(product, rows, "--files", files) == {"outside": "EROFS", "found": "passed", "save": "passed"}
+    assert outside.read_text() == "outside\n"
+    assert (product.home / ".claude/.claude.json").read_text() == "evil\n"
 
 
 @pytest.mark.parametrize("user", held.USERS)

@@ -262,6 +262,7 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
         StartError: when the folder, the journal or a standard stream cannot be used.
     """
     from tidegate.runtime.agent import agent_files, harness_file
+    from tidegate.runtime.agent_state import agent_state
     from tidegate.runtime.caches import writable_folders
     from tidegate.runtime.folder_policy import FOLDER_FILE
     from tidegate.runtime.guarded import guarded_files
@@ -302,6 +303,7 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
     hidden = tuple(dict.fromkeys(ours))
     home = os.path.realpath(environ["HOME"]) if os.path.isabs(environ.get("HOME", "")) else ""
     writable = writable_folders(environ, home)  # first: what it makes is there when the rest is looked at
+    environ |= agent_state(environ, home, writable)
     later = guarded_files(environ, folder, home)
     _check_streams((*readonly, *later.guarded, *hidden))
     return Order(

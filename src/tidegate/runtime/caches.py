@@ -49,9 +49,6 @@ CACHES: tuple[tuple[str, str], ...] = (
     (".cursor", "cursor-agent"),
 )
 
-# A file beside them that an agent writes all the time; it is not made.
-FILES = (".claude.json",)
-
 # variable, the folders in what it names
 VARIABLES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("XDG_CACHE_HOME", ("",)),
@@ -110,10 +107,6 @@ def _in_home(environ: Mapping[str, str], home: str) -> Iterator[str]:
             except OSError:
                 continue
         yield path
-    for name in FILES:
-        path = os.path.join(home, name)
-        if os.path.isfile(path) and not os.path.islink(path):
-            yield path
 
 
 def _is_sound(path: str, home: str) -> bool:

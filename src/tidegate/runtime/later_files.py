@@ -54,6 +54,9 @@ HOME: tuple[Group, ...] = (
         ".deno/bin", ".bun/bin", "go/bin", ".dotnet/tools", ".rustup/toolchains", ".pixi/bin", ".nix-profile",
         ".krew/bin", ".opencode/bin", ".fzf",
     )),
+    ("", "agents", (
+        ".claude.json",
+    )),
     (".config", "shells", (
         "fish", "zsh", "bash", "powershell", "nushell", "xonsh", "elvish", "starship.toml", "user-dirs.dirs",
     )),

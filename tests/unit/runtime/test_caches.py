@@ -38,14 +38,11 @@ def test_a_cache_is_made_where_its_tool_is(home: str) -> None:
 
 
 def test_what_is_there_counts_without_its_tool(home: str) -> None:
-    """~/.m2/repository is a cache, the rest of ~/.m2 is none; ~/.claude.json stays writable if it is a file."""
+    """~/.m2/repository is a cache, the rest of ~/.m2 is none."""
     os.makedirs(f"{home}/.m2/repository")
-    with open(f"{home}/.claude.json", "w", encoding="ascii"):
-        pass
     found = writable_folders({"PATH": ""}, home)
     assert f"{home}/.m2/repository" in found
     assert f"{home}/.m2" not in found
-    assert f"{home}/.claude.json" in found
 
 
 def test_a_link_that_a_task_could_have_made_is_no_cache(home: str) -> None:
