@@ -86,17 +86,17 @@ class Served:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, **options: Any) -> subprocess.Popen[str]:
         """Start `./tidegate WORDS`."""
-        return subprocess.Popen(
-            self.product.argv(*words),
-            cwd=self.product.folder,
-            env=self.product.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        defaults: dict[str, Any] = {
+            "cwd": self.product.folder,
+            "env": self.product.environment,
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "text": True,
+        }
+        return subprocess.Popen(self.product.argv(*words), **(defaults | options))
 
     def actions(self) -> list[dict[str, Any]]:
         """Return the lines of the action log."""

@@ -1,0 +1,18 @@
+/** Fields that several pages have. */
+
+import { h } from "./dom.js";
+
+/** A search field, which `/` goes to; `onChange` is called as it is written in, `words()` is what stands in it. */
+export function searchField(label, onChange) {
+  const node = h("input", {
+    type: "search", placeholder: label, "aria-label": label, oninput: () => onChange(), spellcheck: "false", autocapitalize: "off", autocomplete: "off",
+  });
+  return { node, words: () => node.value.trim().toLowerCase() };
+}
+
+/** A control under its label, with a line of help. */
+export function field(id, label, control, help = "") {
+  control.id = id;
+  if (help) control.setAttribute("aria-describedby", `${id}-help`);
+  return h("div", { class: "field" }, h("label", { for: id }, label), control, help && h("p", { class: "meta", id: `${id}-help` }, help));
+}

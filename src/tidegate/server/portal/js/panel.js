@@ -1,0 +1,134 @@
+/** The connections of a task, newest first: a filter, bars over time, a pause, and all there is to know of one. */
+
+import { bars } from "./bars.js";
+import { older, watched } from "./connections.js";
+import { fill, h, say } from "./dom.js";
+import { searchField } from "./fields.js";
+import { bytes, clock, many, moment, place } from "./format.js";
+import { virtual } from "./virtual.js";
+import { attempt } from "./voice.js";
+
+const narrow = matchMedia("(max-width: 700px)");
+const CHART = 1000; // milliseconds until the bars have moved on
+
+/** Make the panel. `draw()` shows what came. */
+export function panel() {
+  const chart = bars();
+  const field = searchField("Filter by host", () => draw());
+  const only = h("input", { type: "checkbox", onchange: () => draw() });
+  const hold = h("button", { type: "button", "aria-pressed": "false", onclick: freeze }, "Pause the list");
+  const sum = h("p", { class: "sum", role: "status" });
+  const empty = h("p", { class: "none" });
+  const detail = h("div", { class: "detail", role: "status", hidden: true });
+  const list = virtual({
+    label: "Connections, newest first; arrows choose one", height: () => (narrow.matches ? 60 : 36), make: row, onChoose: choose,
+    onEnd: () => attempt(async () => (await older()) && draw()),
+  });
+  const node = h("section", { class: "panel", "aria-label": "Connections" }, chart.node,
+    h("div", { class: "bar" }, field.node, h("label", { class: "check" }, only, "refused only"), hold, sum), list.node, empty, detail);
+
+  let found = []; // those of `seen` that the filter lets through, newest last
+  let filter = null;
+  let version = -1;
+  let looked = 0; // how many of the lines have been looked at
+  let frozen = 0; // when frozen, how many there were; 0 for not
+
+  function freeze() {
+    frozen = frozen ? 0 : watched.lines.length || 1;
+    hold.setAttribute("aria-pressed", String(frozen !== 0));
+    say(hold, frozen ? "Go on" : "Pause the list");
+    if (!frozen) draw();
+  }
+
+  function draw() {
+    chart.draw(watched.lines);
+    const words = field.words();
+    const wanted = `${only.checked} ${words}`;
+    if (frozen && filter === wanted) {
+      total(frozen);
+      return;
+    }
+    if (filter !== wanted || version !== watched.version) {
+      found = [];
+      looked = 0;
+    }
+    filter = wanted;
+    version = watched.version;
+    const end = frozen ? Math.min(frozen, watched.lines.length) : watched.lines.length;
+    for (; looked < end; looked += 1) {
+      const line = watched.lines[looked];
+      if (only.checked && !isRefused(line)) continue;
+      if (words && !place(line.host, line.port).toLowerCase().includes(words)) continue;
+      found.push(line);
+    }
+    list.show(found.length, (at) => found[found.length - 1 - at]);
+    total(frozen);
+  }
+
+  function total(at) {
+    const parts = [many(found.length, "connection")];
+    if (watched.before !== null) parts[0] += " so far";
+    if (at) parts.push(`paused, ${Math.max(0, watched.lines.length - at).toLocaleString()} new`);
+    if (watched.leftOut) parts.push(`${watched.leftOut.toLocaleString()} more went by too fast to show`);
+    say(sum, parts.join(" · "));
+    say(empty, filter === "false " ? "Nothing yet." : "No connection matches.");
+    empty.hidden = found.length > 0;
+    list.node.hidden = found.length === 0;
+  }
+
+  function choose(line) {
+    detail.hidden = line === null;
+    if (line === null) return;
+    fill(detail, h("strong", { class: isRefused(line) ? "red" : "" }, place(line.host, line.port)),
+      h("dl", { class: "about" }, facts(line).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))));
+  }
+
+  const clockwork = setInterval(() => chart.draw(watched.lines), CHART);
+  return {
+    node,
+    draw,
+    end: () => {
+      clearInterval(clockwork);
+      list.end();
+    },
+  };
+}
+
+const isRefused = (line) => line.how === "refused";
+const words = (code) => code.replaceAll("-", " ");
+
+function facts(line) {
+  return [
+    ["When", moment(line.at)],
+    ["Went", [line.how, line.status ? `, answered ${line.status}` : "", line.kept ? ", kept over a change of phase" : ""]],
+    ["Because", words(line.reason)],
+    ["Rule", line.rule ? h("code", {}, line.rule) : "none"],
+    ["From", [line.name, line.source && line.source !== line.name && ` (${line.source})`]],
+    line.address && ["Address", h("code", {}, line.address)],
+    line.method && ["Method", line.method],
+    line.detail && ["Inside", line.detail],
+    ["Took", `${line.duration} s`],
+    !isRefused(line) && ["Bytes", `${bytes(line.bytes_up)} up, ${bytes(line.bytes_down)} down`],
+    line.count > 1 && ["Times", String(line.count)],
+    line.fix && ["To allow it", h("code", {}, line.fix)],
+  ].filter(Boolean);
+}
+
+/** One connection as a row that is used again for others. */
+function row() {
+  const at = h("time", {});
+  const where = h("span", { class: "where" });
+  const how = h("span", { class: "how" });
+  const rule = h("span", { class: "rule" });
+  const size = h("span", { class: "size" });
+  const node = h("div", { class: "line" }, at, where, how, rule, size);
+  function update(line) {
+    node.dataset.how = isRefused(line) ? "refused" : "passed";
+    say(at, clock(line.at));
+    say(where, place(line.host, line.port));
+    say(how, `${isRefused(line) ? `refused: ${words(line.reason)}` : line.how}${line.count > 1 ? ` ×${line.count}` : ""}`);
+    say(rule, line.rule || line.name);
+    say(size, isRefused(line) ? "" : `↑ ${bytes(line.bytes_up)}  ↓ ${bytes(line.bytes_down)}`);
+  }
+  return { node, update };
+}

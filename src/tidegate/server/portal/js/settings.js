@@ -1,0 +1,79 @@
+/** Settings: how long a question waits, what a task without a policy reaches, who may look, and how this page tells. */
+
+import { forgetToken, patch, remove, tokenId } from "./api.js";
+import { fill, h, say } from "./dom.js";
+import { field } from "./fields.js";
+import { span } from "./format.js";
+import { isOwner, known, listen } from "./store.js";
+import { setTheme, theme, THEMES } from "./theme.js";
+import { tokens } from "./tokens.js";
+import { attempt, note } from "./voice.js";
+
+const WAITS = [60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800]; // 1 minute to 8 hours (ASK-2)
+
+/** Draw the page. */
+export function settings(main) {
+  const wait = h("select", { onchange: () => save({ wait_seconds: Number(wait.value) }) });
+  const network = h("select", { onchange: () => save({ network_default: network.value }) },
+    h("option", { value: "none" }, "nothing"), h("option", { value: "allowlist" }, "the default hosts"));
+  const hosts = h("textarea", { rows: 5, spellcheck: "false", autocapitalize: "off", placeholder: "api.example.com\n*.example.org:443" });
+  const keep = h("button", { type: "button", onclick: (event) => save({ default_hosts: hosts.value.split(/\s+/).filter(Boolean) }, event.currentTarget) }, "Save the hosts");
+  const colours = h("select", { onchange: () => setTheme(colours.value) },
+    THEMES.map((name) => h("option", { value: name, selected: name === theme() }, name)));
+  const telling = h("p", { class: "meta" });
+  const tell = h("button", { type: "button", onclick: async () => {
+    await Notification.requestPermission();
+    draw();
+  } }, "Allow notifications");
+  const out = h("button", { type: "button", onclick: (event) => attempt(signOut, event.currentTarget) }, "Sign out");
+  const version = h("p", { class: "meta" });
+  let read = null; // the hosts as they stood when the field was filled
+
+  fill(main, h("h1", { tabindex: -1 }, "Settings"),
+    h("p", { class: "lead", hidden: isOwner() }, "You are looking on: an owner changes these."),
+    section("Questions", field("wait", "A question waits", wait, "Then it is refused. This is for tasks that begin from now on; a task may have its own.")),
+    section("Tasks without a policy",
+      field("network", "A task that is created without a policy reaches", network),
+      field("hosts", "Default hosts", hosts, "One a line, as in a policy. A task that names hosts of its own has exactly those."), keep),
+    isOwner() && section("Who may come in", tokens()),
+    section("This page", field("colours", "Colours", colours), telling, tell, h("div", { class: "buttons" }, out), version));
+
+  async function save(changes, button) {
+    if (await attempt(async () => { known.settings = await patch("/api/settings", changes); }, button)) {
+      read = null;
+      note("Saved");
+    }
+    draw();
+  }
+
+  function draw() {
+    const now = known.settings;
+    if (!now) return;
+    const waits = WAITS.includes(now.wait_seconds) ? WAITS : [...WAITS, now.wait_seconds].sort((a, b) => a - b);
+    fill(wait, waits.map((seconds) => h("option", { value: seconds, selected: seconds === now.wait_seconds }, span(seconds))));
+    network.value = now.network_default;
+    if (read === null || hosts.value === read) hosts.value = read = now.default_hosts.join("\n"); // what is being written stays
+    for (const control of [wait, network, hosts]) control.disabled = !isOwner();
+    keep.hidden = !isOwner();
+    const may = "Notification" in window ? Notification.permission : "denied";
+    tell.hidden = may !== "default";
+    say(telling, {
+      default: "The system can tell you of a question when this page is not in front.",
+      granted: "The system tells you of a question when this page is not in front.",
+      denied: "This browser does not let the page tell you of questions when it is not in front.",
+    }[may]);
+    say(version, `Tidegate ${known.version} · signed in as ${known.role}`);
+  }
+
+  draw();
+  return { end: listen((changed) => changed.has("settings") && draw()) };
+}
+
+/** End this page's token on the server too, where it may do that. */
+async function signOut() {
+  if (isOwner() && tokenId()) await remove(`/api/tokens/${tokenId()}`);
+  forgetToken();
+  location.reload();
+}
+
+const section = (title, ...children) => h("section", { class: "sheet" }, h("h2", {}, title), h("div", { class: "fields-of" }, children));
