@@ -116,8 +116,8 @@ class GateTask:
     """
 
     __slots__ = (
-        "_meters", "_paused", "_plans", "asks", "captured", "clients", "connections", "family", "heads", "id", "met",
-        "phase", "policy", "recorder", "requests", "synthetic",
+        "_meters", "_plans", "asks", "captured", "clients", "connections", "family", "heads", "id", "met",
+        "paused", "phase", "policy", "recorder", "requests", "synthetic",
     )  # fmt: skip
 
     def __init__(
@@ -137,7 +137,7 @@ class GateTask:
         self.connections = 0
         self.clients: set[int] = set()
         self.family: set[GateTask] = set()  # the commands of one task; empty where it has just one
-        self._paused = False
+        self.paused = False
         self.heads: dict[bytes, Plan] = {}  # whole CONNECT heads: reading one is a pure function of its bytes
         self.requests: dict[bytes, tuple[Plan, Request]] = {}  # heads of plain requests, likewise
         self.captured: dict[object, Plan] = {}  # what connections were made to, likewise
@@ -157,7 +157,7 @@ class GateTask:
 
     def pause(self, *, paused: bool) -> None:
         """Refuse every new connection from now on, or no more; open ones stay as they are."""
-        self._paused = paused
+        self.paused = paused
         self._forget()
 
     def join(self, other: GateTask) -> None:
@@ -192,7 +192,7 @@ class GateTask:
             if len(self._plans) >= PLANS:
                 self._forget()
             decision = decide(self.policy, destination, self.phase)
-            if self._paused:
+            if self.paused:
                 decision = decision.refuse(Reason.PAUSED, fix="")
             plan = self._plans[key] = Plan(decision)
         return plan

@@ -110,6 +110,8 @@ class Way:
         if packed is not None and decision.verdict is Verdict.ALLOW:
             # The question may have been open for long: what was no address of this machine may be one now.
             decision = self.task.admit(decision, (packed,), self.gate.surroundings())
+        if decision.verdict is Verdict.ALLOW and self.task.paused:
+            decision = decision.refuse(Reason.PAUSED, fix="")
         self.decision = decision
         if decision.verdict is Verdict.ALLOW:
             self._allowed()

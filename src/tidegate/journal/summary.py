@@ -30,7 +30,9 @@ _SENTENCES = {reason.word: reason.sentence for reason in Reason}
 _QUIET_ENDS = frozenset((Reason.ALLOWED.word, Reason.IDLE_TIMEOUT.word, Reason.CLIENT_GONE.word, Reason.STOPPING.word))
 _REFUSED = How.REFUSED.value
 _ALLOWED = Verdict.ALLOW.value
-_UNDONE = frozenset((Reason.CLIENT_GONE.word, Reason.STOPPING.word))
+_ASK = Verdict.ASK.value
+_GONE = Reason.CLIENT_GONE.word
+_UNDONE = frozenset((_GONE, Reason.STOPPING.word))
 _INSTALL = Phase.INSTALL.value  # said where it is not the usual one
 
 
@@ -97,9 +99,12 @@ def is_refusal(verdict: str, how: str, reason: str) -> bool:
     """Whether the gate kept a connection from its destination.
 
     It did not where an allowed client went away, or its task ended, before it was connected: a client that tries a
-    name's addresses side by side (RFC 8305) drops all but the first that answers.
+    name's addresses side by side (RFC 8305) drops all but the first that answers. Nor where one went away while a
+    person was asked: its next try joins the question.
     """
-    return how == _REFUSED and not (verdict == _ALLOWED and reason in _UNDONE)
+    if how != _REFUSED:
+        return False
+    return not (verdict == _ALLOWED and reason in _UNDONE) and not (verdict == _ASK and reason == _GONE)
 
 
 def printable(text: str) -> str:
@@ -120,7 +125,7 @@ def net_lines(rows: Iterable[Row], more: int = 0) -> list[str]:
         words = _words(verdict, how, reason)
         key = (place, port, words, name, f" · {phase}" if phase == _INSTALL else "")
         merged[key] = merged.get(key, 0) + count
-        if how == _REFUSED and fix and fix not in fixes:
+        if fix and fix not in fixes and is_refusal(verdict, how, reason):
             fixes.append(fix)
     for (place, _port, words, name, phase), count in merged.items():
         times = f" ×{count}" if count > 1 else ""
@@ -138,6 +143,7 @@ def net_lines(rows: Iterable[Row], more: int = 0) -> list[str]:
 def _words(verdict: str, how: str, reason: str) -> str:
     if how == _REFUSED:
         if not is_refusal(verdict, how, reason):
-            return f"not connected, {_SENTENCES[reason]}"
+            asked = " while a person was asked" if verdict == _ASK else ""
+            return f"not connected, {_SENTENCES[reason]}{asked}"
         return f"refused, {_SENTENCES.get(reason, reason)}"
     return how if reason in _QUIET_ENDS else f"{how}, {_SENTENCES.get(reason, reason)}"

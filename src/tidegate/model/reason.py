@@ -57,7 +57,7 @@ class Reason(Enum):
     )
     NOT_ANSWERED = (
         "not-answered",
-        "nobody answered in time; try again later, or go on without it",
+        "nobody answered in time; try again once somebody has answered, or go on without it",
         403,
         "http_request_denied",
     )

@@ -18,11 +18,12 @@ from collections import OrderedDict
 from tidegate.model.question import Answer, AnswerRecord, Question, State, Terms
 from tidegate.model.reason import Reason
 from tidegate.model.rule import Shape
-from tidegate.questions.display import domain_of, look
+from tidegate.model.verdict import Verdict
+from tidegate.questions.display import domain_of, look, ungrouped
 from tidegate.questions.effects import Cut, Release, Save
 from tidegate.questions.errors import AlreadyAnsweredError, BadAnswerError, NoSuchQuestionError
-from tidegate.questions.grants import Grants
-from tidegate.questions.meaning import answered, check_terms, key_of
+from tidegate.questions.grants import NEXT_TRY, Grants
+from tidegate.questions.meaning import answered, check_terms, key_of, not_answered
 from tidegate.questions.table import TRANSITIONS, Event
 from tidegate.questions.values import LONGEST_WAIT, MOST_OPEN, SHORTEST_WAIT, AskingTask, Moment, QuestionEvent
 
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from tidegate.questions.grants import Key
 
 KEPT = 256  # closed questions that are still shown
-GROUP_FROM = 4  # names under one domain that look generated
 FOLD = 0.25  # seconds between two tellings that nothing but the number of those waiting changed
 
 
@@ -103,6 +103,20 @@ class Broker:
         self._grants.clear()
         return self._end(lambda _: True, Reason.STOPPING)
 
+    def settle(self, task: str, judge: Callable[[Decision], Decision], by: str) -> list[Effect]:
+        """What a task may reach has changed: end the questions that are none any more.
+
+        `judge` returns the decision of now in place of the one that asked. Those who wait go on, or are refused, by it.
+        """
+        effects: list[Effect] = []
+        for entry in list(self._of_task.get(task, {}).values()):
+            if entry.question.state is State.OPEN and judge(entry.question.decision).verdict is not Verdict.ASK:
+                effects += [Release(ticket, judge(decision)) for ticket, decision in entry.tickets.items()]
+                self._step(entry, Event.END, by=by)
+                self._close(entry)
+                effects.append(QuestionEvent(State.ENDED.value, self._closed[entry.question.id]))
+        return effects
+
     # Connections.
 
     def known(self, task: str, decision: Decision, at: Moment) -> Decision | None:
@@ -134,7 +148,9 @@ class Broker:
         if not present or (entry is not None and at.now >= entry.deadline):
             if entry is not None:
                 entry.gave_up = True  # what is answered later counts for its next try
-            return [Release(ticket, decision.refuse(Reason.NOT_ANSWERED if present else Reason.NOBODY_THERE))]
+            if present and entry is not None:
+                return [Release(ticket, not_answered(decision, entry.question.id))]
+            return [Release(ticket, decision.refuse(Reason.NOBODY_THERE))]
         if entry is not None:
             entry.tickets[ticket] = decision
             self._tickets[ticket] = entry
@@ -186,15 +202,16 @@ class Broker:
             BadAnswerError: for an answer that this question cannot have.
         """
         entry = self._entries.get(number)
-        if entry is None:
-            closed = self._closed.get(number)
-            raise NoSuchQuestionError(number) if closed is None else AlreadyAnsweredError(closed)
-        question = entry.question
-        if question.state is not State.OPEN:
+        question = self._closed.get(number) if entry is None else entry.question
+        if question is None:
+            raise NoSuchQuestionError(number)
+        if question.state is not State.OPEN and not self._may_be_late(question):
             raise AlreadyAnsweredError(question)
         if answer is Answer.REMEMBER and question.no_remember:
             raise BadAnswerError(f"this cannot be remembered: {question.no_remember}", fix="answer `task` or `allow`")
         check_terms(answer, terms, at.wall)
+        if entry is None:
+            entry = self._again(question, at)
         self._step(entry, Event.ANSWER, answer=answer, terms=terms, by=by, answered_at=at.wall)
         task, phase, host, port = entry.key
         return [Save(AnswerRecord(number, task, entry.folder, host, port, phase, answer, terms, by, at.wall))]
@@ -298,24 +315,38 @@ class Broker:
         self._of_task.setdefault(task, {})[number] = entry
         return entry
 
+    def _may_be_late(self, question: Question) -> bool:
+        """Whether an answer still counts, for a next try: nobody answered in time, and the task lives."""
+        if question.state is not State.EXPIRED or question.task not in self._tasks:
+            return False
+        newer = self._by_key.get((question.task, question.phase, question.host, question.port))
+        if newer is not None:
+            number = newer.question.id
+            raise BadAnswerError(
+                f"question {question.id} was not answered in time, and is asked again as question {number}",
+                fix=f"answer that one: tidegate answer {number}",
+            )
+        return True
+
+    def _again(self, question: Question, at: Moment) -> _Entry:
+        """Take up a question that expired; those who waited are gone, so an answer is for their next try (B140)."""
+        del self._closed[question.id]
+        key = (question.task, question.phase, question.host, question.port)
+        entry = _Entry(question, key, self._tasks[question.task].folder, at.now + NEXT_TRY, at.now)
+        entry.gave_up = True
+        self._entries[question.id] = self._by_key[key] = entry
+        return entry
+
     def _group(self, task: str, opened: _Entry) -> list[Effect]:
         # Many names under one domain are shown together; each is answered by itself all the same (ASK-7).
-        if opened.question.decision.destination.host.is_literal:
-            return []
-        domain = domain_of(opened.question.host)
-        alike = [
-            entry
-            for entry in self._of_task[task].values()
-            if not entry.question.decision.destination.host.is_literal and domain_of(entry.question.host) == domain
-        ]
-        if len({entry.question.host for entry in alike}) < GROUP_FROM:
-            return []
+        entries = self._of_task[task]
         told: list[Effect] = []
-        for entry in alike:
-            if not entry.question.group:
-                entry.question = entry.question.replace(group=domain)
-                if entry is not opened:
-                    told.append(QuestionEvent("changed", entry.question))
+        domain = domain_of(opened.question.host)
+        for number in ungrouped(opened.question, [entry.question for entry in entries.values()]):
+            entry = entries[number]
+            entry.question = entry.question.replace(group=domain)
+            if entry is not opened:
+                told.append(QuestionEvent("changed", entry.question))
         return told
 
     def _step(self, entry: _Entry, event: Event, **changes: object) -> None:
@@ -339,6 +370,8 @@ class Broker:
         if tickets:
             entry.gave_up = True
             entry.question = entry.question.replace(waiting=0)
+        if reason is Reason.NOT_ANSWERED:
+            return [Release(ticket, not_answered(decision, entry.question.id)) for ticket, decision in tickets]
         return [Release(ticket, decision.refuse(reason)) for ticket, decision in tickets]
 
     def _finish(self, entry: _Entry, event: Event, reason: Reason) -> list[Effect]:
@@ -359,10 +392,10 @@ class Broker:
             del self._tickets[ticket]
         entry.tickets = {}
         del self._entries[question.id], self._by_key[entry.key]
-        of_task = self._of_task[question.task]
-        del of_task[question.id]
+        of_task = self._of_task.get(question.task, {})
+        of_task.pop(question.id, None)  # one that was answered late is not among those that its task may have open
         if not of_task:
-            del self._of_task[question.task]
+            self._of_task.pop(question.task, None)
         self._closed[question.id] = question.replace(waiting=0)
         while len(self._closed) > KEPT:
             self._closed.popitem(last=False)

@@ -15,8 +15,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from tidegate.model.question import Question
+
+GROUP_FROM = 4  # names under one domain that look generated
 LONG_LABEL = 40  # longer than names that people choose; data in disguise is (B29)
 _ACE = "xn--"
 
@@ -106,3 +109,19 @@ def domain_of(host: str) -> str:
     if len(labels) > 2 and len(labels[-1]) == _COUNTRY and labels[-2] in _UNDER_COUNTRIES:
         keep = 3
     return ".".join(labels[-keep:])
+
+
+def ungrouped(opened: Question, questions: Sequence[Question]) -> list[int]:
+    """Return the numbers of those questions that belong to the group of `opened`, one of them, and are in none yet.
+
+    There are none as long as the task asks for few names under its domain.
+    """
+    domain = domain_of(opened.host)
+    alike = [one for one in questions if not _is_literal(one) and domain_of(one.host) == domain]
+    if _is_literal(opened) or len({one.host for one in alike}) < GROUP_FROM:
+        return []
+    return [one.id for one in alike if not one.group]
+
+
+def _is_literal(question: Question) -> bool:
+    return question.decision.destination.host.is_literal

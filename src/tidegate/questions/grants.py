@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MOST = 4096  # of one task
 NEXT_TRY = 60.0  # seconds in which a client that gave up finds the answer (ASK-2)
+DENIED = 120.0  # seconds in which a deny holds for whoever tries again: npm does after 10 and after 70
 
 
 class Held(Value):
@@ -65,11 +66,15 @@ class Grants:
     def keep(self, key: Key, question: Question, used: int, at: Moment, *, gave_up: bool) -> None:
         """Take up what a saved answer means for later; `used` connections of it are on their way already.
 
-        An answer that was for once is kept for the next try of a client that gave up, if one did.
+        An allow that was for once is kept for the next try of a client that gave up, if one did. A deny is kept for
+        all tries of two minutes: a client that tries again by itself is not asked about again and again (B143).
         """
         answer, terms = question.answer, question.terms
         assert answer is not None, "what was saved is an answer"
-        if answer is Answer.DENY or (answer is Answer.ALLOW and terms == NO_TERMS):
+        if answer is Answer.DENY:
+            self.put(key, Held(question.id, answer, question.by, terms, None, at.now + DENIED))
+            return
+        if answer is Answer.ALLOW and terms == NO_TERMS:
             if gave_up:
                 self.put(key, Held(question.id, answer, question.by, terms, 1, at.now + NEXT_TRY))
             return

@@ -37,6 +37,11 @@ def answered(decision: Decision, answer: Answer, number: int, by: str, terms: Te
     )
 
 
+def not_answered(decision: Decision, number: int) -> Decision:
+    """Return the refusal of one who waited to the end. It names the question: an answer to it is for the next try."""
+    return decision.refuse(Reason.NOT_ANSWERED).replace(source=f"{decision.source}, question {number}")
+
+
 def check_terms(answer: Answer, terms: Terms, wall: float) -> None:
     """See that an answer may have this end.
 

@@ -91,6 +91,12 @@ class Desk:
             effects = self._broker.phase_changed(task, phase)
         self._do(effects)
 
+    def settle(self, task: str, judge: Callable[[Decision], Decision], by: str) -> None:
+        """What the task may reach has changed; see Broker.settle. `judge` is pure, and called with the lock held."""
+        with self._lock:
+            effects = self._broker.settle(task, judge, by)
+        self._do(effects)
+
     def stop(self) -> None:
         """Refuse all that wait, and all who ask from now on (ASK-3)."""
         with self._lock:

@@ -1,7 +1,7 @@
 """The life of a question as a table (the diagram in docs/questions.md is made from it).
 
 `TRANSITIONS` says which state a question is in after an event; a pair that is not in it does not happen, and the broker
-raises rather than guess. ANSWERED, EXPIRED and ENDED are final: nothing waits in them.
+raises rather than guess. Nothing waits in ANSWERED, EXPIRED and ENDED; only an answer that comes late leads out of one.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
     (State.OPEN, Event.ANSWER): State.SAVING,
     (State.OPEN, Event.TIME_OUT): State.EXPIRED,
     (State.OPEN, Event.END): State.ENDED,
+    (State.EXPIRED, Event.ANSWER): State.SAVING,  # too late for those who waited, in time for their next try
     (State.SAVING, Event.JOIN): State.SAVING,
     (State.SAVING, Event.LEAVE): State.SAVING,
     (State.SAVING, Event.SAVED): State.ANSWERED,

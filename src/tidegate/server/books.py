@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.journal.fold import WINDOW
 from tidegate.journal.refusals import RefusalLines
-from tidegate.model.verdict import How
+from tidegate.journal.summary import is_refusal
 from tidegate.runtime.gate_process import Books
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class TaskBooks:
         """Take one event of one of the task's commands."""
         self.log.record(event)
         self.connections += event.count
-        if event.how is How.REFUSED:
+        if is_refusal(event.verdict.value, event.how.value, event.reason.word):
             self.refused += event.count
             self._write(self._refusals.take(event))
         self._last = event.at + event.duration

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.journal.summary import FIELDS
 from tidegate.model.errors import UsageError
+from tidegate.policy.decide import decide
 from tidegate.policy.snapshot import to_plain
 from tidegate.questions.values import AskingTask
 from tidegate.runtime.state import home_folder
@@ -143,6 +144,11 @@ class Ledger:
         await in_thread(lambda: self.store.change_task(task.id, operator=operator_bytes(task)))
         said: dict[str, Any] = {name: value for name, value in what.items() if value != []}
         self.log.append("task.changed", task.id, by=by, **said)
+
+    def settle(self, task: Living, by: str) -> None:
+        """What the task may reach has changed: its questions that are none any more end, and those who wait go on."""
+        policy = task.policy_in_force()
+        self._desk.settle(task.id, lambda decision: decide(policy, decision.destination, decision.phase), by)
 
     async def phase_changed(self, task: Living, before: Phase, *, by: str, cut: int) -> None:
         """The task is in another phase."""

@@ -69,6 +69,7 @@ class Server:
         self._stopped = False
         self._clockwork: asyncio.Task[None] | None = None
         self._asked = asyncio.Event()
+        self._counted: set[int] = set()  # questions that count as open
         self._door: FrontDoor | None = None
         self.store: Store
         self.log: ActionLog
@@ -237,7 +238,7 @@ class Server:
         if answer is Answer.REMEMBER:
             task = next((one for one in self.registry.living() if one.id == question.task), None)
             if task is not None:
-                await self.registry.remember(task.folder)
+                await self.registry.remember(task.folder, by=by)
         return question
 
     async def forget(self, rule: int, by: str) -> RuleRecord | None:
@@ -245,7 +246,7 @@ class Server:
         record = await in_thread(self.store.forget, rule)
         if record is not None:
             self.desk.forget_rule(record.folder, record.host, record.port, record.phase)
-            await self.registry.remember(record.folder)
+            await self.registry.remember(record.folder, by=by)
             self.log.append(
                 "rule.forgotten", rule=rule, folder=record.folder.path, host=f"{record.host}:{record.port}", by=by
             )
@@ -276,12 +277,15 @@ class Server:
         question = event.question
         counts = self.ledger.questions
         if event.kind == "opened":
+            self._counted.add(question.id)
             counts[question.task] = counts.get(question.task, 0) + 1
             self.log.append(
                 "question.opened", question.task, question=question.id, host=f"{question.host}:{question.port}"
             )
         elif event.kind in ("answered", "expired", "ended"):
-            counts[question.task] = max(0, counts.get(question.task, 0) - 1)
+            if question.id in self._counted:  # not one that expired before it was answered
+                self._counted.discard(question.id)
+                counts[question.task] = max(0, counts.get(question.task, 0) - 1)
             if event.kind != "answered":
                 self.log.append(f"question.{event.kind}", question.task, question=question.id)
         self._asked.set()

@@ -94,23 +94,26 @@ class Registry(Register):
                 task.operator = before
                 raise UsageError(f"{text} stays denied: {above}", fix="a deny wins over every allow", code="denied")
 
-        def apply(gate_task: GateTask) -> int:
-            gate_task.change(policy=policy)
+        def cut(gate_task: GateTask) -> int:
             gate = self._gate.gate
-            return gate.cut(gate_task, Reason.CUT, denied_now(gate, gate_task)) if denied else 0
+            return gate.cut(gate_task, Reason.CUT, denied_now(gate, gate_task))
 
-        count = await self._each(task, apply)
+        await self._each(task, _changer(policy))
+        # Those who wait hear of the rule, in place of being cut with what is open.
+        self._ledger.settle(task, by)
+        count = await self._each(task, cut) if denied else 0
         await self._ledger.task_changed(task, by=by, allow=allowed, deny=denied, cut=count)
         self.tell(task)
         return count
 
-    async def remember(self, folder: FolderKey) -> None:
-        """What is remembered for a folder has changed: its living tasks get it, for new connections."""
+    async def remember(self, folder: FolderKey, *, by: str) -> None:
+        """What is remembered for a folder has changed: its living tasks get it, and those of them that wait for it."""
         for task in self.living():
             if task.folder == folder:
                 task.remembered = await in_thread(remembered_of, self._ledger.store, task)
                 policy = task.policy_in_force()
                 await self._each(task, _changer(policy))
+                self._ledger.settle(task, by)
 
     async def _each(self, task: Living, work: Callable[[GateTask], int]) -> int:
         # On the gate's thread, for each command of the task.

@@ -89,4 +89,6 @@ def test_an_allowed_client_that_went_away_is_not_called_refused() -> None:
     gone = refused(verdict=Verdict.ALLOW, reason=Reason.CLIENT_GONE, name="command-line", fix="")
     assert _lines(gone) == ["net: b.test:443 · not connected, the client went away (command-line)"]
     asked = refused(verdict=Verdict.ASK, reason=Reason.CLIENT_GONE, fix="")
-    assert _lines(asked)[0].startswith("net: b.test:443 · refused, the client went away")
+    assert _lines(asked) == ["net: b.test:443 · not connected, the client went away while a person was asked (no-rule)"]
+    stopped = refused(verdict=Verdict.ASK, reason=Reason.STOPPING, fix="")
+    assert _lines(stopped)[0].startswith("net: b.test:443 · refused, ")

@@ -13,10 +13,11 @@ from tidegate.model.verdict import Phase, Verdict
 from tidegate.questions.broker import FOLD, KEPT, Broker
 from tidegate.questions.effects import Cut, Release, Save
 from tidegate.questions.errors import AlreadyAnsweredError, BadAnswerError, NoSuchQuestionError
-from tidegate.questions.grants import NEXT_TRY
+from tidegate.questions.grants import DENIED, NEXT_TRY
 from tidegate.questions.values import MOST_OPEN, Moment, QuestionEvent
 
 if TYPE_CHECKING:
+    from tidegate.model.decision import Decision
     from tidegate.questions.effects import Effect
     from tidegate.questions.values import AskingTask
 
@@ -34,6 +35,7 @@ class Talk:
         self.released: dict[int, Reason] = {}
         self.cuts: list[Cut] = []
         self.told: list[QuestionEvent] = []
+        self.last: Decision | None = None  # of the latest that was released
 
     def take(self, effects: list[Effect] | None) -> None:
         """Carry out effects."""
@@ -42,6 +44,7 @@ class Talk:
                 assert effect.ticket not in self.released, "released twice"
                 assert effect.decision.verdict is not Verdict.ASK
                 self.released[effect.ticket] = effect.decision.reason
+                self.last = effect.decision
             elif isinstance(effect, Cut):
                 self.cuts.append(effect)
             elif isinstance(effect, QuestionEvent):
@@ -177,21 +180,25 @@ def test_a_question_outlives_an_impatient_client() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason"), [(Answer.ALLOW, Reason.ALLOWED_BY_PERSON), (Answer.DENY, Reason.DENIED_BY_PERSON)]
+    ("answer", "reason", "seconds", "counts"),
+    [
+        (Answer.ALLOW, Reason.ALLOWED_BY_PERSON, NEXT_TRY - 0.1, True),
+        (Answer.ALLOW, Reason.ALLOWED_BY_PERSON, NEXT_TRY, False),
+        (Answer.DENY, Reason.DENIED_BY_PERSON, DENIED - 0.1, True),
+        (Answer.DENY, Reason.DENIED_BY_PERSON, DENIED, False),
+    ],
 )
-@pytest.mark.parametrize(("seconds", "counts"), [(NEXT_TRY - 0.1, True), (NEXT_TRY, False)])
 def test_who_gave_up_finds_the_answer_once_within_a_minute(
     answer: Answer, reason: Reason, seconds: float, *, counts: bool
 ) -> None:
-    """ASK-2: its next try passes, one, and only within a minute; a refusal it hears likewise."""
+    """ASK-2, B143: its next try passes, one, and only within a minute; a refusal it hears as often as it tries."""
     talk = Talk()
     talk.leave(talk.ask())
     talk.answer(answer)
     talk.wait(seconds)
     retry = talk.ask()
     assert talk.released == ({retry: reason} if counts else {})
-    another = talk.ask()
-    assert another not in talk.released
+    assert (talk.ask() in talk.released) is (counts and answer is Answer.DENY)
 
 
 def test_allow_is_for_those_that_wait_now() -> None:
@@ -222,13 +229,19 @@ def test_an_answer_for_the_task_counts_until_it_ends(answer: Answer) -> None:
 
 
 def test_deny_for_the_task_refuses_later_ones_and_cuts_what_is_open() -> None:
-    """ASK-2: deny-task cuts; plain deny does not, and lets the next one ask."""
+    """ASK-2, B143: deny-task cuts; plain deny does not, is for all tries of two minutes, and a later one asks."""
     talk = Talk()
     talk.ask()
     talk.answer(Answer.DENY)
     assert talk.cuts == []
-    talk.ask()
-    talk.answer(Answer.DENY_TASK)
+    for _ in range(3):
+        assert talk.released[talk.ask()] is Reason.DENIED_BY_PERSON
+        talk.wait(39)
+    assert talk.ask("a.test:80") not in talk.released
+    talk.answer(Answer.DENY, number=2)
+    talk.wait(3)
+    assert talk.ask() not in talk.released
+    talk.answer(Answer.DENY_TASK, number=3)
     assert talk.cuts == [Cut("t1", "a.test", 443, Reason.DENIED_BY_PERSON)]
     assert talk.released[talk.ask()] is Reason.DENIED_BY_PERSON
 
@@ -249,8 +262,83 @@ def test_what_nobody_answers_is_refused_at_the_end_of_the_wait(wait: float) -> N
     assert talk.broker.questions()[0].state is State.EXPIRED
     assert talk.told[-1].kind == "expired"
     assert talk.broker.next_due(talk.at) is None
-    with pytest.raises(AlreadyAnsweredError):
+
+
+@pytest.mark.parametrize("answer", [Answer.ALLOW, Answer.TASK, Answer.DENY])
+def test_an_answer_that_comes_too_late_is_for_the_next_try(answer: Answer) -> None:
+    """B140, ASK-3: the refusal names the question; an answer to it is for the retry; the first one counts."""
+    talk = Talk(task(wait=60))
+    first = talk.ask()
+    talk.wait(60)
+    assert talk.released == {first: Reason.NOT_ANSWERED}
+    assert talk.last is not None
+    assert talk.last.sentence().endswith("question 1]; to allow it: --allow a.test:443")
+    talk.answer(answer)
+    assert talk.told[-1].kind == "answered"
+    allowed = Reason.ALLOWED_BY_PERSON if answer.allows else Reason.DENIED_BY_PERSON
+    assert talk.released[talk.ask()] is allowed
+    assert (talk.ask() in talk.released) is (answer is not Answer.ALLOW), "allow is for one try"
+    with pytest.raises(AlreadyAnsweredError, match="alice"):
+        talk.broker.answer(1, Answer.TASK, NO_TERMS, "bob", talk.at)
+
+
+def test_what_is_asked_again_is_answered_under_its_new_number() -> None:
+    """B140: an answer to the question that expired would come beside the one that waits; the message names that."""
+    talk = Talk(task(wait=60))
+    talk.ask()
+    talk.wait(60)
+    waits = talk.ask()
+    with pytest.raises(BadAnswerError, match="asked again as question 2") as caught:
         talk.broker.answer(1, Answer.ALLOW, NO_TERMS, "late", talk.at)
+    assert "tidegate answer 2" in caught.value.fix
+    assert waits not in talk.released
+    talk.answer(Answer.ALLOW, number=2)
+    assert talk.released[waits] is Reason.ALLOWED_BY_PERSON
+
+
+def test_a_late_answer_needs_a_task_that_lives() -> None:
+    """B140: the task has ended, and with it what an answer could be for."""
+    talk = Talk(task(wait=60))
+    talk.ask()
+    talk.wait(60)
+    talk.take(talk.broker.end_task("t1"))
+    with pytest.raises(AlreadyAnsweredError, match="expired"):
+        talk.broker.answer(1, Answer.ALLOW, NO_TERMS, "late", talk.at)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.ALLOW, Verdict.DENY])
+def test_a_rule_of_the_operators_settles_what_waits_for_it(verdict: Verdict) -> None:
+    """POL-8, ASK-1: those who wait go on by the rule, its question ends, and others stay open."""
+    talk = Talk(task("t1"), task("t2"))
+    settled = [talk.ask(), talk.ask()]
+    others = [talk.ask("b.test:443"), talk.ask(name="t2")]
+    reason = Reason.ALLOWED if verdict is Verdict.ALLOW else Reason.DENY_RULE
+
+    def judge(decision: Decision) -> Decision:
+        ours = decision.destination.host.text == "a.test"
+        return decision.replace(verdict=verdict, reason=reason) if ours else decision
+
+    talk.take(talk.broker.settle("t1", judge, "alice"))
+    assert talk.released == dict.fromkeys(settled, reason)
+    question = talk.broker.question(1)
+    assert question is not None
+    assert (question.state, question.by, question.answer) == (State.ENDED, "alice", None)
+    assert talk.told[-1].kind == "ended"
+    talk.take(talk.broker.settle("t1", judge, "alice"))
+    talk.answer(Answer.ALLOW, number=2)
+    talk.answer(Answer.ALLOW, number=3)
+    assert all(talk.released[ticket] is Reason.ALLOWED_BY_PERSON for ticket in others)
+
+
+def test_an_answer_on_its_way_to_the_disk_is_not_settled_by_a_rule() -> None:
+    """ASK-2: the first word counts, and what is being saved was first."""
+    talk = Talk()
+    ticket = talk.ask()
+    talk.broker.answer(1, Answer.DENY, NO_TERMS, "alice", talk.at)
+    talk.take(talk.broker.settle("t1", lambda decision: decision.replace(verdict=Verdict.ALLOW), "bob"))
+    assert ticket not in talk.released
+    talk.take(talk.broker.saved(1, talk.at))
+    assert talk.released[ticket] is Reason.DENIED_BY_PERSON
 
 
 @pytest.mark.parametrize("wait", [0, 59.9, 8 * 3600 + 1, float("inf"), float("nan")])
@@ -568,7 +656,7 @@ def test_closed_questions_are_kept_for_a_while() -> None:
     talk = Talk()
     for _ in range(KEPT + 5):
         talk.ask()
-        talk.answer(Answer.DENY)
+        talk.answer(Answer.ALLOW)
     talk.ask()
     numbers = [question.id for question in talk.broker.questions()]
     assert numbers == [KEPT + 6, *range(KEPT + 5, 5, -1)]

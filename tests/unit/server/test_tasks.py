@@ -12,6 +12,7 @@ import pytest
 
 from tests.unit.server.kit import Front, actions, policy, served, until
 from tidegate.model.errors import UsageError
+from tidegate.model.question import NO_TERMS, Answer
 from tidegate.model.verdict import Phase
 
 if TYPE_CHECKING:
@@ -164,5 +165,52 @@ def test_a_locked_task_takes_no_allow(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="locked"):
             await server.registry.change(task, allow=["a.test"], by="me")
         await server.registry.change(task, deny=["a.test"], by="me")
+
+    served(tmp_path, act)
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_rule_settles_what_waits_for_an_answer(tmp_path: Path, origins: Lab, *, paused: bool) -> None:
+    """POL-8, ASK-1: who waits goes on by the operator's rule, or hears of it; a task that was paused stays paused."""
+    assert origins
+
+    async def act(server: Server) -> None:
+        server.presence.seen()
+        front = await Front.open(server, tmp_path, rules=policy(ask=(A, B)), ask="wait")
+        (task,) = server.registry.living()
+        async with asyncio.TaskGroup() as group:
+            allowed = group.create_task(front.connect(A))
+            denied = group.create_task(front.connect(B))
+            await until(lambda: server.registry.view(task)["questions"] == 2)
+            await server.registry.pause(task, paused=paused, by="me")
+            assert await server.registry.change(task, allow=[A], deny=[B], by="me") == 0
+        assert (b" 403 " if paused else b" 200 ") in allowed.result()[2]
+        assert b" 403 " in denied.result()[2]
+        await until(lambda: server.registry.view(task)["questions"] == 0)
+        assert {question.state.value for question in server.desk.questions()} == {"ended"}
+        assert {question.by for question in server.desk.questions()} == {"me"}
+        await front.finish()
+        reasons = {line["host"]: line["reason"] for line in _lines(front.log)}
+        assert reasons == {"1.2.3.4": "paused" if paused else "stopping", "1.2.3.5": "deny-rule"}
+
+    served(tmp_path, act)
+
+
+def test_what_one_task_has_remembered_settles_the_others_of_its_folder(tmp_path: Path, origins: Lab) -> None:
+    """ASK-2, ASK-8: the host is allowed on this folder from now on, so nobody is asked about it twice."""
+    assert origins
+
+    async def act(server: Server) -> None:
+        server.presence.seen()
+        fronts = [
+            await Front.open(server, tmp_path, task=name, rules=policy(ask=("1.2.3.4",)), ask="wait")
+            for name in ("t1", "t2")
+        ]
+        async with asyncio.TaskGroup() as group:
+            waiting = [group.create_task(front.connect(A)) for front in fronts]
+            await until(lambda: len(server.desk.questions()) == 2)
+            (number,) = [one.id for one in server.desk.questions() if one.task == "t1"]
+            await server.answer(number, Answer.REMEMBER, NO_TERMS, "me")
+        assert all(b" 200 " in one.result()[2] for one in waiting)
 
     served(tmp_path, act)
