@@ -23,7 +23,7 @@ from tidegate.questions.display import domain_of, look, ungrouped
 from tidegate.questions.effects import Cut, Release, Save
 from tidegate.questions.errors import AlreadyAnsweredError, BadAnswerError, NoSuchQuestionError
 from tidegate.questions.grants import NEXT_TRY, Grants
-from tidegate.questions.meaning import answered, check_terms, key_of, not_answered
+from tidegate.questions.meaning import answered, check_terms, key_of, of, refused
 from tidegate.questions.table import TRANSITIONS, Event
 from tidegate.questions.values import LONGEST_WAIT, MOST_OPEN, SHORTEST_WAIT, AskingTask, Moment, QuestionEvent
 
@@ -148,9 +148,8 @@ class Broker:
         if not present or (entry is not None and at.now >= entry.deadline):
             if entry is not None:
                 entry.gave_up = True  # what is answered later counts for its next try
-            if present and entry is not None:
-                return [Release(ticket, not_answered(decision, entry.question.id))]
-            return [Release(ticket, decision.refuse(Reason.NOBODY_THERE))]
+            number = 0 if entry is None else entry.question.id
+            return [Release(ticket, refused(decision, Reason.NOT_ANSWERED if present else Reason.NOBODY_THERE, number))]
         if entry is not None:
             entry.tickets[ticket] = decision
             self._tickets[ticket] = entry
@@ -223,8 +222,7 @@ class Broker:
             closed = self._closed[number]  # it ended meanwhile, and nobody waits for it any more
             assert TRANSITIONS[closed.state, Event.SAVED] is closed.state, "only an end overtakes a save"
             if closed.task in self._tasks:
-                key = (closed.task, closed.phase, closed.host, closed.port)
-                self._grants.keep(key, closed, 0, at, gave_up=False)
+                self._grants.keep(of(closed), closed, 0, at, gave_up=False)
             return []
         self._step(entry, Event.SAVED)
         question, tickets = entry.question, list(entry.tickets.items())
@@ -319,19 +317,18 @@ class Broker:
         """Whether an answer still counts, for a next try: nobody answered in time, and the task lives."""
         if question.state is not State.EXPIRED or question.task not in self._tasks:
             return False
-        newer = self._by_key.get((question.task, question.phase, question.host, question.port))
+        newer = self._by_key.get(of(question))
         if newer is not None:
-            number = newer.question.id
-            raise BadAnswerError(
-                f"question {question.id} was not answered in time, and is asked again as question {number}",
-                fix=f"answer that one: tidegate answer {number}",
+            what = (
+                f"question {question.id} was not answered in time, and is asked again as question {newer.question.id}"
             )
+            raise BadAnswerError(what, fix=f"answer that one: tidegate answer {newer.question.id}")
         return True
 
     def _again(self, question: Question, at: Moment) -> _Entry:
         """Take up a question that expired; those who waited are gone, so an answer is for their next try (B140)."""
         del self._closed[question.id]
-        key = (question.task, question.phase, question.host, question.port)
+        key = of(question)
         entry = _Entry(question, key, self._tasks[question.task].folder, at.now + NEXT_TRY, at.now)
         entry.gave_up = True
         self._entries[question.id] = self._by_key[key] = entry
@@ -370,9 +367,7 @@ class Broker:
         if tickets:
             entry.gave_up = True
             entry.question = entry.question.replace(waiting=0)
-        if reason is Reason.NOT_ANSWERED:
-            return [Release(ticket, not_answered(decision, entry.question.id)) for ticket, decision in tickets]
-        return [Release(ticket, decision.refuse(reason)) for ticket, decision in tickets]
+        return [Release(ticket, refused(decision, reason, entry.question.id)) for ticket, decision in tickets]
 
     def _finish(self, entry: _Entry, event: Event, reason: Reason) -> list[Effect]:
         self._step(entry, event)

@@ -13,6 +13,7 @@ from tidegate.questions.errors import BadAnswerError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidegate.model.decision import Decision
+    from tidegate.model.question import Question
     from tidegate.questions.grants import Key
 
 
@@ -37,9 +38,15 @@ def answered(decision: Decision, answer: Answer, number: int, by: str, terms: Te
     )
 
 
-def not_answered(decision: Decision, number: int) -> Decision:
-    """Return the refusal of one who waited to the end. It names the question: an answer to it is for the next try."""
-    return decision.refuse(Reason.NOT_ANSWERED).replace(source=f"{decision.source}, question {number}")
+def of(question: Question) -> Key:
+    """Return what a question is found by."""
+    return question.task, question.phase, question.host, question.port
+
+
+def refused(decision: Decision, reason: Reason, number: int) -> Decision:
+    """Return a refusal. Where nobody answered it names the question: an answer to it is for the next try (B140)."""
+    refusal = decision.refuse(reason)
+    return refusal.replace(source=f"{decision.source}, question {number}") if reason is Reason.NOT_ANSWERED else refusal
 
 
 def check_terms(answer: Answer, terms: Terms, wall: float) -> None:
