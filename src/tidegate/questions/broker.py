@@ -328,10 +328,9 @@ class Broker:
     def _again(self, question: Question, at: Moment) -> _Entry:
         """Take up a question that expired; those who waited are gone, so an answer is for their next try (B140)."""
         del self._closed[question.id]
-        key = of(question)
-        entry = _Entry(question, key, self._tasks[question.task].folder, at.now + NEXT_TRY, at.now)
+        entry = _Entry(question, of(question), self._tasks[question.task].folder, at.now + NEXT_TRY, at.now)
         entry.gave_up = True
-        self._entries[question.id] = self._by_key[key] = entry
+        self._entries[question.id] = self._by_key[entry.key] = entry
         return entry
 
     def _group(self, task: str, opened: _Entry) -> list[Effect]:
