@@ -122,6 +122,25 @@ def answers_are_kept_with_what_they_mean(one: Store, other: Store) -> None:
     assert len(other.rules()) == 1
 
 
+def an_answer_is_taken_back_whole(one: Store, other: Store) -> None:
+    """JRN-5: what was not marked as noted is named, also to another process; taken back it leaves nothing behind."""
+    one.create_task(task("t1"))
+    one.save_answer(answer(1, Answer.REMEMBER, "kept.test"))
+    one.save_answer(answer(2, Answer.REMEMBER, "kept.test"))
+    one.save_answer(answer(3, Answer.REMEMBER, "gone.test"))
+    one.save_answer(answer(4, Answer.DENY, "no.test"))
+    assert other.not_noted() == (1, 2, 3, 4)
+    one.note_answer(1)
+    one.note_answer(4)
+    assert other.not_noted() == (2, 3)
+    for question in (2, 3, 9):
+        other.take_back(question)
+    assert one.not_noted() == ()
+    assert [record.question for record in one.answers("t1")] == [1, 4]
+    assert [rule.host for rule in one.rules()] == ["kept.test"]
+    assert one.grants("t1") == ()
+
+
 def rules_belong_to_one_folder(one: Store, other: Store) -> None:
     """ASK-8: path, device and inode all count, and what is below inherits nothing; remembering twice is one rule."""
     rule = one.save_answer(answer(1, Answer.REMEMBER))
@@ -228,6 +247,7 @@ def many_write_at_once(one: Store, other: Store) -> None:
 
 ALL = (
     tasks_come_back_whole, tasks_are_listed_newest_first, living_tasks_change, question_numbers_are_never_given_twice,
-    answers_are_kept_with_what_they_mean, rules_belong_to_one_folder, what_is_forgotten_is_gone,
+    answers_are_kept_with_what_they_mean, an_answer_is_taken_back_whole, rules_belong_to_one_folder,
+    what_is_forgotten_is_gone,
     trust_is_of_exactly_one_folder, tokens_are_found_by_hash, settings_change_all_or_nothing, many_write_at_once,
 )  # fmt: skip

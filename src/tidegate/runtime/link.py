@@ -10,7 +10,7 @@ import select
 
 from tidegate.model.errors import StartError
 from tidegate.runtime.channel import LENGTH, ChannelClosedError, send
-from tidegate.runtime.outcome import GATE_GONE
+from tidegate.runtime.outcome import GATE_GONE, GATE_GONE_LATE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,13 +25,16 @@ _PIECE = 65536
 
 
 class Link:
-    """Our end of the channel to a gate. `gone` is what a person is told when it ends while the task runs.
+    """Our end of the channel to a gate.
+
+    `gone` is what a person is told when it ends while the task runs, `gone_late` where the command has ended by then.
 
     Raises:
         StartError: from every method, when the gate cannot do what it is told before the task runs.
     """
 
     gone = GATE_GONE
+    gone_late = GATE_GONE_LATE
     gone_early = "the gate ended before the task began"
     again = "run it again; if it stays, this is a bug of tidegate"
     pid = 0  # of a gate that is our child

@@ -23,6 +23,7 @@ else:
 
 
 GATE_GONE = "tidegate: the gate is gone; the task's network is cut off and it is being ended"
+GATE_GONE_LATE = "tidegate: the gate was gone before the command ended; its record may be incomplete"
 WATCHER_GONE = "tidegate: what makes the task's connections is gone; it is being ended"
 
 
@@ -59,6 +60,17 @@ def ended(wait_status: int, *, gate_lost: bool = False, typed: bool = False, ini
     number = os.WTERMSIG(wait_status) if os.WIFSIGNALED(wait_status) else 0
     status = 128 + number if number else os.WEXITSTATUS(wait_status)
     return Outcome(EXIT_GATE_LOST if gate_lost else status, number, True, gate_lost, typed=typed, init_lost=init_lost)
+
+
+def gone_late(outcome: Outcome, sentence: str) -> Outcome:
+    """Return the outcome of a command whose gate was found gone at its end, and say so, once.
+
+    One that failed may have failed because of that: it is 70, as where the gate is lost earlier (HLD-7).
+    """
+    if outcome.gate_lost or not outcome.started:
+        return outcome
+    say(sentence)
+    return outcome.replace(exit_status=EXIT_GATE_LOST, gate_lost=True) if outcome.exit_status else outcome
 
 
 def not_executed(code: int, kind: str) -> Outcome:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SERVER_GONE = "tidegate: the server is gone; the task's network is cut off and it is being ended"
+SERVER_GONE_LATE = "tidegate: the server was gone before the command ended; its record may be incomplete"
 _PATIENCE = 20  # seconds for the first word of a server that is busy
 _BUSY = "the server does not answer"
 
@@ -30,6 +31,7 @@ class ServerLink(Link):
     """Our end of a conversation with the server."""
 
     gone = SERVER_GONE
+    gone_late = SERVER_GONE_LATE
     gone_early = "the server ended before the task began"
     again = "start it again: tidegate serve; or run without it: --no-server"
 

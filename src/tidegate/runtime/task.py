@@ -209,6 +209,9 @@ def run_behind_gate(
     counted = link.finish()
     if counted is None:
         rows, more = _rows_from_log(order.log)
+        from tidegate.runtime.outcome import gone_late
+
+        outcome = gone_late(outcome, link.gone_late)
     else:
         rows, more = counted
     return Ended(outcome, tuple(rows), more, sentence)

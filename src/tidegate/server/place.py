@@ -127,7 +127,8 @@ class Place:
             StartError: when it cannot be written.
         """
         try:
-            for name, text in ((INFO, json.dumps(info) + "\n"), ("port", f"{info.get('api_port') or 0}\n")):
+            # server.json last: whoever sees it finds the rest as it is to be.
+            for name, text in (("port", f"{info.get('api_port') or 0}\n"), (INFO, json.dumps(info) + "\n")):
                 fresh = os.path.join(self.folder, f"{name}.new")
                 with open(fresh, "w", encoding="ascii", opener=_private) as file:
                     file.write(text)

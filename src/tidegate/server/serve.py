@@ -20,6 +20,7 @@ from tidegate.model.errors import TidegateError
 from tidegate.model.question import Answer
 from tidegate.questions.shell import Desk
 from tidegate.runtime.state import FRONT_SOCKET, make_private_folder
+from tidegate.server.answers import AnswerBook
 from tidegate.server.background import in_thread, start
 from tidegate.server.bus import Bus
 from tidegate.server.front_door import FrontDoor
@@ -73,6 +74,7 @@ class Server:
         self._door: FrontDoor | None = None
         self.store: Store
         self.log: ActionLog
+        self.answers: AnswerBook
         self.desk: Desk
         self.gate: GateThread
         self.ledger: Ledger
@@ -109,6 +111,7 @@ class Server:
         self.store = open_store(self.state)
         self.settings = self.store.settings()
         self.log = ActionLog(log, keys, clock=self.wall, warn=self._warn)
+        self.answers = AnswerBook(self.store, self.log, log, warn=self._warn)
         self.desk = Desk(
             clock=self.clock,
             wall=self.wall,
@@ -140,6 +143,7 @@ class Server:
         self.bus.bind(self._loop)
         self.gate.start()
         self.log.append("server.started", version=self.version, pid=self.pid)
+        await in_thread(self.answers.put_right)
         await self._put_right()
         self._clockwork = start(self._watch_clocks(), "the questions' clock")
         self._door = FrontDoor(self.registry, self.place.listen(FRONT_SOCKET))
@@ -254,19 +258,9 @@ class Server:
         return record
 
     def _save(self, record: AnswerRecord) -> None:
-        # In whatever thread answers. Raises where it is not on the disk: then it does not count (JRN-5).
-        where: dict[str, Any] = {"host": f"{record.host}:{record.port}", "by": record.by}
-        rule = self.store.save_answer(record)
-        self.log.append(
-            "question.answered",
-            record.task,
-            durable=True,
-            question=record.question,
-            answer=record.answer.value,
-            **where,
-        )
+        # In whatever thread answers.
+        rule = self.answers.save(record)
         if rule is not None:
-            self.log.append("rule.remembered", record.task, rule=rule.id, folder=rule.folder.path, **where)
             self.bus.publish("rule", rule_shape(rule))
 
     def _question(self, event: QuestionEvent) -> None:

@@ -173,6 +173,23 @@ class SqliteStore:
                 ).fetchone()
         return None if rule is None else _rule(rule)
 
+    def note_answer(self, question: int) -> None:
+        """See Store."""
+        with self._database.transaction() as db:
+            db.execute("UPDATE answers SET noted = 1 WHERE question = ?", (question,))
+
+    def not_noted(self) -> tuple[int, ...]:
+        """See Store."""
+        with self._database.transaction(READ) as db:
+            rows = db.execute("SELECT question FROM answers WHERE noted = 0 ORDER BY question").fetchall()
+        return tuple(question for (question,) in rows)
+
+    def take_back(self, question: int) -> None:
+        """See Store."""
+        with self._database.transaction() as db:
+            for table in ("answers", "grants", "rules"):
+                db.execute(f"DELETE FROM {table} WHERE question = ?", (question,))
+
     def answers(self, task: str) -> tuple[AnswerRecord, ...]:
         """See Store."""
         with self._database.transaction(READ) as db:

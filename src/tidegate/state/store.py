@@ -124,6 +124,15 @@ class Store(Protocol):
         Returns the rule of a REMEMBER: the one that was there already, where there was one.
         """
 
+    def note_answer(self, question: int) -> None:
+        """Mark an answer as one that the action log has, too."""
+
+    def not_noted(self) -> tuple[int, ...]:
+        """Return the questions whose answers are saved and not marked: the action log may not have them."""
+
+    def take_back(self, question: int) -> None:
+        """Remove an answer with the grant and the rule that came from it; it was never given."""
+
     def answers(self, task: str) -> tuple[AnswerRecord, ...]:
         """Return the answers to a task's questions, in their order."""
 

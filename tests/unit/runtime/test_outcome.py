@@ -15,6 +15,7 @@ from tidegate.runtime.outcome import (
     Outcome,
     ended,
     exec_sentence,
+    gone_late,
     not_executed,
 )
 
@@ -44,6 +45,19 @@ def test_a_lost_gate_is_70_whatever_the_command_did() -> None:
     outcome = ended(signal.SIGINT, gate_lost=True)
     assert (outcome.exit_status, outcome.source, outcome.interrupted) == (70, "tidegate", False)
     assert ended(signal.SIGINT).interrupted
+
+
+def test_a_gate_found_gone_at_the_end_is_said_once(capfd: pytest.CaptureFixture[str]) -> None:
+    """HLD-7, HLD-8: a command that failed by then is 70, one that went well keeps its 0; what was said is not again."""
+    assert gone_late(ended(0), "gone").exit_status == 0
+    failed = gone_late(ended(52 << 8), "gone")
+    assert (failed.exit_status, failed.source) == (70, "tidegate")
+    assert capfd.readouterr().err == "gone\ngone\n"
+    lost = ended(0, gate_lost=True)
+    assert gone_late(lost, "gone") is lost
+    never = not_executed(errno.ENOENT, "not-found")
+    assert gone_late(never, "gone") is never
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

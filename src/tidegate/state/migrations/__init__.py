@@ -5,7 +5,7 @@ A step that has been published is never edited; what changes is a new step. VERS
 
 from __future__ import annotations
 
-from tidegate.state.migrations import m0001, m0002
+from tidegate.state.migrations import m0001, m0002, m0003
 
-STEPS: tuple[tuple[str, ...], ...] = (m0001.STATEMENTS, m0002.STATEMENTS)
+STEPS: tuple[tuple[str, ...], ...] = (m0001.STATEMENTS, m0002.STATEMENTS, m0003.STATEMENTS)
 VERSION = len(STEPS)
