@@ -54,6 +54,7 @@ def _checks() -> list[Check]:
     from tidegate.doctor.limits import check_limits
     from tidegate.doctor.policies import check_policies
     from tidegate.doctor.records import check_records
+    from tidegate.doctor.server import check_server
     from tidegate.doctor.upstream import check_upstream
 
     environ = os.environ
@@ -61,6 +62,7 @@ def _checks() -> list[Check]:
         *check_holds(),
         *check_limits(),
         *check_records(environ),
+        *check_server(environ),
         *check_policies(environ),
         *check_upstream(environ),
     ]

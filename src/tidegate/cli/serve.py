@@ -6,7 +6,9 @@ import asyncio
 import gc
 import os
 import resource
+import shutil
 import signal
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +16,7 @@ import click
 from tidegate.cli.main import say
 from tidegate.cli.server_packages import ensure
 from tidegate.runtime.state import state_folder
+from tidegate.server.units import KINDS, unit
 
 if TYPE_CHECKING:
     from tidegate.server.api.api import Api
@@ -24,8 +27,12 @@ if TYPE_CHECKING:
 @click.option("--port", metavar="N", type=click.IntRange(0, 65535), help="The port of 127.0.0.1 for API and portal.")
 @click.option("--no-portal", is_flag=True, help="Listen on no port: this user's own programs only.")
 @click.option("--listen", metavar="ADDR:PORT", default="", help="Let phones that were paired in, over TLS.")
-def serve(*, port: int | None, no_portal: bool, listen: str) -> int:
+@click.option("--print-unit", type=click.Choice(KINDS), help="Print a unit for systemd, and how to install it.")
+def serve(*, port: int | None, no_portal: bool, listen: str, print_unit: str | None) -> int:
     """Serve tasks, questions and the record of both: `run` uses it from now on, `exec` and `task` need it."""
+    if print_unit is not None:
+        click.echo(unit(print_unit, _program(), state_home=os.environ.get("XDG_STATE_HOME", "")), nl=False)
+        return 0
     ensure(say)
     gc.enable()  # the launcher starts without, for what ends soon
     _raise_limits()
@@ -64,6 +71,12 @@ def _announce(server: Server, api: Api) -> None:
     if api.phone_url:
         say(f"phones that are paired (tidegate portal --phone) come in at {api.phone_url}")
         say(f"its certificate (SHA-256): {api.fingerprint}")
+
+
+def _program() -> str:
+    # As it was started; where that was by a name on the PATH, that is where it is.
+    name = sys.argv[0]
+    return os.path.abspath(name if "/" in name else shutil.which(name) or name)
 
 
 def _raise_limits() -> None:

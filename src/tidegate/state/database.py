@@ -33,6 +33,7 @@ PATIENCE = 5.0  # seconds for which another process may be writing
 MARK = 0x54474154  # application_id: "TGAT"
 READ = "BEGIN"
 _PAUSE = 0.01
+_DAMAGED = "move it away and restore a copy; what it held is asked anew"
 
 
 class Database:
@@ -96,6 +97,30 @@ def open_database(folder: str) -> Database:
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else str(error)
         raise StartError(f"{path!r} cannot be opened: {why}", fix=_fix(error), code="store") from error
+
+
+def look_at(folder: str) -> None:
+    """See whether the file in `folder` is sound and of a schema that is known here; nothing in it is changed.
+
+    Raises:
+        StartError: where it is not, or cannot be read.
+    """
+    path = os.path.join(folder, STORE_FILE)
+    try:
+        _private(path, os.lstat(path), directory=False)
+        connection = sqlite3.connect(f"file:{quote(os.fsencode(path))}?mode=rw", timeout=PATIENCE, uri=True)
+        try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            _version(connection, path)
+            said: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        finally:
+            connection.close()
+    except sqlite3.DatabaseError as error:
+        raise StartError(f"{path!r} cannot be opened as a database: {error}", fix=_fix(error), code="store") from error
+    except OSError as error:
+        raise StartError(f"{path!r} cannot be opened: {error.strerror}", fix=_fix(error), code="store") from error
+    if said != "ok":
+        raise StartError(f"{path!r} is damaged: {said[:200]}", fix=_DAMAGED, code="store")
 
 
 def _connect(path: str) -> sqlite3.Connection:
@@ -180,7 +205,7 @@ def _private(path: str, found: os.stat_result, *, directory: bool) -> None:
 def _fix(error: Exception) -> str:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
-        return "move it away and restore a copy; what it held is asked anew"
+        return _DAMAGED
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return "another process is writing to it; try again"
     return "make room on the disk, and see that the folder can be written"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.api import Lab
-from tests.product import PYTHON, Product
+from tests.product import LAUNCHER, PYTHON, Product
 from tests.served import Served
 
 GET = "import sys,urllib.request as u; print(u.urlopen(sys.argv[1]).status)"
@@ -217,3 +217,16 @@ def test_another_users_run_does_not_come_in(tmp_path: Path, lab: Lab) -> None:
             assert done.returncode == 78
             assert "another user's" in done.stderr
         assert server.json("task", "list") == []
+
+
+def test_a_unit_is_printed_and_nothing_is_served(product: Product) -> None:
+    """SRV-5: with the program as it was started; nothing is made."""
+    for kind, target in (("user", "default.target"), ("system", "multi-user.target")):
+        done = subprocess.run(
+            product.argv("serve", "--print-unit", kind), env=product.environment, capture_output=True, text=True,
+            check=False, timeout=60,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        assert f'ExecStart="{LAUNCHER}" serve\n' in done.stdout
+        assert done.stdout.endswith(f"WantedBy={target}\n")
+    assert not product.state.exists()
