@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from tidegate.model.errors import TidegateError, UsageError
+from tidegate.server.api.writing import to_json
 
 _STATUS_CODES: Final = {
     400: "malformed",
@@ -72,7 +73,7 @@ class ApiError(Exception):
     def body(self) -> bytes:
         """Return the answer's body."""
         failure = Failure(self.code, safe(self.what), safe(self.fix))
-        return msgspec.json.encode(ErrorAnswer(failure, self.question))
+        return to_json(ErrorAnswer(failure, self.question))
 
 
 def from_tidegate(error: TidegateError) -> ApiError:

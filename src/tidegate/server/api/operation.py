@@ -11,6 +11,7 @@ from tidegate.server.api.auth import Caller
 from tidegate.server.api.errors import ApiError
 from tidegate.server.api.reading import SMALL_BODY
 from tidegate.server.api.requests import NoQuery
+from tidegate.server.api.writing import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -65,4 +66,4 @@ def respond(value: msgspec.Struct | Response | Mapping[str, Any], status: int) -
     """Return what an operation gave as an answer."""
     if isinstance(value, Response):
         return value
-    return Response(msgspec.json.encode(value), status, media_type="application/json")
+    return Response(to_json(value), status, media_type="application/json")

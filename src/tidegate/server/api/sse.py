@@ -15,10 +15,10 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from starlette.responses import Response
 
 from tidegate.server.api.errors import ApiError
+from tidegate.server.api.writing import to_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -37,7 +37,7 @@ HEARTBEAT: Final = b":\n\n"
 def frame(kind: str, data: object, event_id: str = "") -> bytes:
     """Return one event. JSON has no line ends in it, so that one `data:` line holds it whole."""
     head = f"id: {event_id}\n" if event_id else ""
-    return f"{head}event: {kind}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"
+    return f"{head}event: {kind}\ndata: ".encode() + to_json(data) + b"\n\n"
 
 
 class Streams:
