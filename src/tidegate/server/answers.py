@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.journal.segments import newest
 from tidegate.model.errors import TidegateError
+from tidegate.server.shapes import place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +43,7 @@ class AnswerBook:
         Raises:
             NotSavedError, OSError: when it is not on the disk; then it does not count.
         """
-        where: dict[str, Any] = {"host": f"{record.host}:{record.port}", "by": record.by}
+        where: dict[str, Any] = {"host": place(record.host, record.port), "by": record.by}
         rule = self._store.save_answer(record)
         try:
             self._log.append(

@@ -28,7 +28,7 @@ from tidegate.server.gate_thread import GateThread
 from tidegate.server.ledger import Ledger
 from tidegate.server.place import Place
 from tidegate.server.presence import Presence
-from tidegate.server.shapes import question_shape, rule_shape
+from tidegate.server.shapes import place, question_shape, rule_shape
 from tidegate.server.tasks import Registry
 from tidegate.state.sqlite import open_store
 
@@ -207,6 +207,8 @@ class Server:
             self.log.append("server.stopped", pid=self.pid)
             self.log.close()
         if hasattr(self, "store"):
+            if hasattr(self, "ledger"):
+                await in_thread(self.ledger.keep_ends)
             self.store.close()
         self.place.release()
 
@@ -252,7 +254,7 @@ class Server:
             self.desk.forget_rule(record.folder, record.host, record.port, record.phase)
             await self.registry.remember(record.folder, by=by)
             self.log.append(
-                "rule.forgotten", rule=rule, folder=record.folder.path, host=f"{record.host}:{record.port}", by=by
+                "rule.forgotten", rule=rule, folder=record.folder.path, host=place(record.host, record.port), by=by
             )
             self.bus.publish("rule", rule_shape(record) | {"forgotten": True})
         return record
@@ -274,7 +276,7 @@ class Server:
             self._counted.add(question.id)
             counts[question.task] = counts.get(question.task, 0) + 1
             self.log.append(
-                "question.opened", question.task, question=question.id, host=f"{question.host}:{question.port}"
+                "question.opened", question.task, question=question.id, host=str(question.decision.destination)
             )
         elif event.kind in ("answered", "expired", "ended"):
             if question.id in self._counted:  # not one that expired before it was answered

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from tidegate.state.store import RuleRecord, TaskRecord
 
 
+def place(host: str, port: int) -> str:
+    """Return `name:port`, an IPv6 address in brackets, as the action log has it (JRN-3)."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def task_shape_of_record(record: TaskRecord) -> dict[str, Any]:
     """Return a task of which only the record is left."""
     return {

@@ -1,6 +1,7 @@
 """The registry: what the operator does to living tasks (POL-7, POL-8); which live is in register.py.
 
 Rules of the file: as register.py. What is changed is awaited: a caller that has its answer knows that it is in force.
+What cannot be kept is not in force, and the caller gets the NotSavedError: nothing holds that is not on record.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidegate.model.destination import PortError, parse_authority
-from tidegate.model.errors import UsageError
+from tidegate.model.errors import NotSavedError, UsageError
 from tidegate.model.host import HostError
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import Phase, Verdict
@@ -41,7 +42,12 @@ class Registry(Register):
             return self._gate.gate.cut(gate_task, Reason.CUT) if cut else 0
 
         count = await self._each(task, change)
-        await self._ledger.phase_changed(task, before, by=by, cut=count)
+        try:
+            await self._ledger.phase_changed(task, before, by=by, cut=count)
+        except NotSavedError:
+            task.phase = before
+            await self._each(task, _doing(lambda gate_task: gate_task.change(phase=before)))
+            raise
         self.tell(task)
         return count
 
@@ -51,12 +57,13 @@ class Registry(Register):
             return
         task.paused = paused
 
-        def pause(gate_task: GateTask) -> int:
-            gate_task.pause(paused=paused)
-            return 0
-
-        await self._each(task, pause)
-        await self._ledger.task_changed(task, by=by, paused=paused)
+        await self._each(task, _doing(lambda gate_task: gate_task.pause(paused=paused)))
+        try:
+            await self._ledger.task_changed(task, by=by, paused=paused)
+        except NotSavedError:
+            task.paused = not paused
+            await self._each(task, _doing(lambda gate_task: gate_task.pause(paused=not paused)))
+            raise
         self.tell(task)
 
     async def cut(self, task: Living, *, host: str = "", port: int = 0, by: str) -> int:
@@ -102,7 +109,12 @@ class Registry(Register):
         # Those who wait hear of the rule, in place of being cut with what is open.
         self._ledger.settle(task, by)
         count = await self._each(task, cut) if denied else 0
-        await self._ledger.task_changed(task, by=by, allow=allowed, deny=denied, cut=count)
+        try:
+            await self._ledger.task_changed(task, by=by, allow=allowed, deny=denied, cut=count)
+        except NotSavedError:
+            task.operator = before
+            await self._each(task, _changer(task.policy_in_force()))
+            raise
         self.tell(task)
         return count
 
@@ -135,11 +147,17 @@ class Registry(Register):
 
 
 def _changer(policy: Policy) -> Callable[[GateTask], int]:
-    def change(gate_task: GateTask) -> int:
-        gate_task.change(policy=policy)
+    return _doing(lambda gate_task: gate_task.change(policy=policy))
+
+
+def _doing(act: Callable[[GateTask], None]) -> Callable[[GateTask], int]:
+    """Work that cuts nothing."""
+
+    def work(gate_task: GateTask) -> int:
+        act(gate_task)
         return 0
 
-    return change
+    return work
 
 
 def _leads_to(decision: Decision, host: str, port: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sqlite3
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.unit.server.kit import Front, actions, policy, served, until
-from tidegate.model.errors import StartError
+from tidegate.model.errors import NotSavedError, StartError
 from tidegate.model.question import NO_TERMS, Answer, State
 from tidegate.server.serve import LOST, Server
 from tidegate.state.settings import Settings
+from tidegate.state.sqlite import open_store
 
 if TYPE_CHECKING:
     from tests.lab.api import Lab
@@ -155,6 +157,60 @@ def test_an_answer_lets_those_through_who_wait(tmp_path: Path, lab: Lab) -> None
     assert "question.opened" in types
     (line,) = [line for line in actions(tmp_path) if line["type"] == "question.answered"]
     assert (line["host"], line["answer"], line["by"], line["task"]) == (A, "allow", "me", "t1")
+
+
+def test_an_answer_that_the_log_cannot_take_is_remembered_nowhere(tmp_path: Path, lab: Lab) -> None:
+    """JRN-5, ASK-2: those who wait are refused, and no rule or grant lets a later task through that nobody allowed."""
+    lab.origin("raw", "1.2.3.4", 443)
+
+    async def act(server: Server) -> None:
+        front = await Front.open(server, tmp_path, rules=policy(ask=("1.2.3.4",)), ask="wait")
+        for answer in (Answer.TASK, Answer.REMEMBER):
+            waiting = await _asked(server, front, A)
+            question = server.desk.questions()[0]
+            disk, full = os.dup(server.log._fd), os.open("/dev/full", os.O_WRONLY)
+            os.dup2(full, server.log._fd)
+            with pytest.raises(NotSavedError):
+                await server.answer(question.id, answer, NO_TERMS, "me")
+            os.dup2(disk, server.log._fd)
+            os.close(disk)
+            os.close(full)
+            assert b" 403 " in (await waiting)[2]
+            assert server.store.answers("t1") == server.store.grants("t1") == server.store.rules() == ()
+        waiting = await _asked(server, front, A)
+        await server.answer(server.desk.questions()[0].id, Answer.REMEMBER, NO_TERMS, "me")
+        assert b" 200 " in (await waiting)[2]
+        assert len(server.store.rules()) == 1
+
+    served(tmp_path, act, warned=[])
+    assert len([line for line in actions(tmp_path) if line["type"] == "question.answered"]) == 1
+
+
+def test_a_task_ends_whatever_the_store_can_take(tmp_path: Path, lab: Lab) -> None:
+    """JRN-5, HLD-8: another process in the store's way, or a full disk, keeps no front without its counts."""
+    lab.origin("raw", "1.2.3.4", 443)
+
+    async def act(server: Server) -> None:
+        front = await Front.open(server, tmp_path, rules=policy(ask=("1.2.3.4",)), ask="wait")
+        waiting = await _asked(server, front, A)
+        question = server.desk.questions()[0]
+        other = sqlite3.connect(Path(server.state) / "tidegate.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(NotSavedError, match="locked"):
+            await server.answer(question.id, Answer.REMEMBER, NO_TERMS, "me")
+        assert b" 403 " in (await waiting)[2]
+        assert server.store.rules() == ()
+        assert await front.finish() is not None  # with its counts: a task ends whatever the store can take
+        assert server.store.tasks(living=True)
+        other.close()
+
+    served(tmp_path, act)
+    again = open_store(str(tmp_path / "state"))
+    assert again.tasks(living=True) == ()
+    again.close()
+    kinds = [line["type"] for line in actions(tmp_path)]
+    assert "question.answered" not in kinds
+    assert kinds.count("task.ended") == 1
 
 
 def test_what_is_remembered_passes_for_the_next_task_until_it_is_forgotten(tmp_path: Path, lab: Lab) -> None:

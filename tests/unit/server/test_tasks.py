@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.unit.server.kit import Front, actions, policy, served, until
-from tidegate.model.errors import UsageError
+from tidegate.model.errors import NotSavedError, UsageError
 from tidegate.model.question import NO_TERMS, Answer
 from tidegate.model.verdict import Phase
 
@@ -214,3 +215,30 @@ def test_what_one_task_has_remembered_settles_the_others_of_its_folder(tmp_path:
         assert all(b" 200 " in one.result()[2] for one in waiting)
 
     served(tmp_path, act)
+
+
+def test_what_cannot_be_kept_is_not_in_force(tmp_path: Path, origins: Lab) -> None:
+    """POL-8, JRN-5: an allow, a pause and a phase that the store cannot take are refused and change nothing."""
+    assert origins
+
+    async def act(server: Server) -> None:
+        front = await Front.open(server, tmp_path, rules=policy(A))
+        (task,) = server.registry.living()
+        other = sqlite3.connect(Path(server.state) / "tidegate.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        changes = (
+            server.registry.change(task, allow=[B], by="me"),
+            server.registry.pause(task, paused=True, by="me"),
+            server.registry.set_phase(task, Phase.INSTALL, cut=False, by="me"),
+        )
+        found = await asyncio.gather(*changes, return_exceptions=True)
+        assert [type(error) for error in found] == [NotSavedError] * 3
+        other.close()
+        assert (task.operator, task.paused, task.phase) == ({}, False, Phase.RUNTIME)
+        assert b" 403 " in await front.asks(B)
+        assert b" 200 " in (await front.connect(A))[2]
+        await server.registry.change(task, allow=[B], by="me")
+        assert b" 200 " in (await front.connect(B))[2]
+
+    served(tmp_path, act)
+    assert [line["type"] for line in actions(tmp_path)].count("task.changed") == 1
