@@ -39,6 +39,7 @@ WEAKENINGS = (
         smuggled_by_a_space_before_the_colon smuggled_by_a_folded_header smuggled_by_a_bare_line_feed
         smuggled_by_a_bare_carriage_return smuggled_by_a_bad_chunk_size a_denied_host_by_socks
         datagrams_by_socks the_gates_other_side the_gate
+        the_servers_port_by_the_gate the_servers_port_in_clear_text
         """,
     ),
     Weakening(
@@ -135,6 +136,14 @@ WEAKENINGS = (
         """,
     ),
     Weakening(
+        ("nothing_hidden", "sockets_uncovered", "no_watcher"),
+        CAPTURED,
+        "ordinary",
+        """
+        the_servers_front_door the_servers_api the_servers_records an_answer_put_into_the_store
+        """,
+    ),
+    Weakening(
         ("nothing_read_only",),
         CAPTURED,
         "ordinary",
@@ -206,7 +215,7 @@ WEAKENINGS = (
         tcp_to_a_public_address_by_ipv6 tcp_to_cloud_metadata tcp_to_other_ports
         tcp_to_the_machines_own_address tcp_to_a_private_address tcp_to_a_private_address_by_ipv6
         tcp_to_the_gateway udp_to_the_machines_loopback udp_to_a_resolver udp_to_a_resolver_by_ipv6
-        udp_multicast udp_to_any_port udp_by_sendto
+        udp_multicast udp_to_any_port udp_by_sendto the_servers_port
         """,
     ),
     Weakening(
@@ -247,7 +256,7 @@ WEAKENINGS = (
         CAPTURED,
         "root",
         """
-        uncovering_resolv_conf unmounting_proc_sys looking_below_our_tmp
+        uncovering_resolv_conf unmounting_proc_sys looking_below_our_tmp credentials_of_another_process
         """,
     ),
     Weakening(

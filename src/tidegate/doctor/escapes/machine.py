@@ -22,6 +22,14 @@ SERVICES = (
     *("docker.sock", "podman/podman.sock", "containerd/containerd.sock", "bus", "systemd/private", "wayland-0"),
     *("gnupg/S.gpg-agent", "gnupg/S.gpg-agent.ssh", "keyring/ssh", "ssh-agent.socket", "pulse/native", "pipewire-0"),
 )
+SERVED_FILES = (
+    "tidegate.db",
+    "tidegate.db-wal",
+    "keys/actions.key",
+    "log/actions.jsonl",
+    "run/server.json",
+    "run/lock",
+)
 _MOST = 4096  # bytes of what a listener is told
 
 
@@ -39,6 +47,7 @@ class Machine:
         self.runtime = os.path.join(base, "runtime")
         self.survivor = os.path.join(self.workspace, "survivor")
         self.helper = os.path.join(self.home, "helper")
+        self.state = os.path.join(self.hidden_link, "tidegate")  # what a server has there
         self.heard: list[str] = []
         self.sockets: list[socket.socket] = []
         self.open_to_all: list[socket.socket] = []
@@ -47,6 +56,11 @@ class Machine:
         for folder in (self.hidden, self.readonly, self.runtime, self.hidden_link + "-real/tidegate"):
             os.makedirs(folder)
         os.symlink(".state-real", self.hidden_link)
+        for folder in ("run", "keys", "log"):
+            os.mkdir(os.path.join(self.state, folder))
+        for name in SERVED_FILES:
+            with open(os.path.join(self.state, name), "w", encoding="ascii") as file:
+                file.write("the server's\n")
         for name, text in (
             (self.hidden + "/secret", "secret"),
             (self.readonly + "/code.py", "print()\n"),
@@ -76,6 +90,9 @@ class Machine:
             "own4_tcp": self._add(socket.AF_INET, socket.SOCK_STREAM, (own, 0)) if own else 0,
             "unix_tmp": self._add_unix(f"/tmp/{mark}"),
             "unix_run": self._add_unix(run),
+            "api_tcp4": self._add(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0)),
+            "unix_front": self._add_unix(self.state + "/run/front.sock"),
+            "unix_api": self._add_unix(self.state + "/run/api.sock"),
             "unix_home": self._add_unix(self.home + "/ctl.sock"),
             "unix_work": self._add_unix(self.workspace + "/app.sock"),
             "unix_folder": self._add_unix(self.home + "/agent/s"),
@@ -85,7 +102,7 @@ class Machine:
     def paths(self) -> dict[str, str]:
         """Where the files are, by the names that rows know them by."""
         names = ("home", "workspace", "runtime", "hidden", "hidden_link", "absent", "readonly", "readonly_file")
-        return {name: getattr(self, name) for name in (*names, "survivor", "helper")}
+        return {name: getattr(self, name) for name in (*names, "survivor", "helper", "state")}
 
     def other_task(self, port: int) -> int:
         """A process in a network of its own that has a gate at `port`; its pid. It ends when we close."""
