@@ -82,6 +82,8 @@ for name, row in rows().items():
 print(json.dumps(found))
 """
 
+MADE = (".cargo", ".cache", ".npm", ".m2", "go", ".bun", ".yarn")  # for tools that are there: runtime/caches.py
+
 # name, what is tried, what it may end with; the first that is listed is the usual one
 ESCAPES = (
     ("write_bashrc", "write(h + '/.bashrc')", "EROFS"),
@@ -330,6 +332,110 @@ def test_what_is_new_and_may_run_later_is_named(user: str, tmp_path: Path) -> No
     assert product.run("--", "touch", "again").stderr == ""
 
 
+# name, where (below the workspace), what a first run does, what a second one tries, what must stay as it was
+TWO_RUNS = (
+    ("modes_of_an_agents_folder", "", "chmod 300 ~/.claude", "chmod 700 ~/.claude; echo e >~/.claude/settings.json",
+     "~/.claude/settings.json"),
+    ("modes_of_the_repository", "", "chmod 0 .git", "chmod 700 .git; echo e >.git/hooks/pre-commit", ".git/hooks"),
+    ("modes_of_submodules", "", "chmod 300 .git/modules",
+     "chmod 700 .git/modules; echo e >.git/modules/m/hooks/post-checkout", ".git/modules/m/hooks"),
+    ("modes_of_a_folder", "", "chmod 0 .cargo", "chmod 700 .cargo; echo e >.cargo/config.toml", ".cargo/config.toml"),
+    ("a_common_folder", "", "mkdir f; echo ../f >.git/commondir",
+     "rm .git/commondir; echo e >.git/hooks/pre-commit; echo e >.git/config", ".git/hooks"),
+    ("a_common_folder_at_home", "", "echo $HOME/.ssh >.git/commondir", "true", "~/.ssh"),
+    ("a_submodule_without_head", "", "rm .git/modules/m/HEAD", "echo e >.git/modules/m/hooks/post-checkout",
+     ".git/modules/m/hooks"),
+    ("many_names", "", "cd .git/modules; for i in $(seq 300); do mkdir !$i; done",
+     "echo e >.git/modules/m/hooks/post-checkout", ".git/modules/m/hooks"),
+    ("a_repository_in_between", "sub", "mkdir .git", "echo e >../.git/hooks/pre-commit", ".git/hooks"),
+    ("modes_of_the_home", "", "chmod 300 ~", "chmod 700 ~; echo e >~/.bashrc", "~/.bashrc"),
+    ("a_cache_that_is_a_link", "", "rm -rf ~/.npm; ln -s .ssh ~/.npm", "echo e >~/.npm/authorized_keys", "~/.ssh"),
+)  # fmt: skip
+
+
+def shown(product: Product, name: str) -> Any:
+    """What is in a file or the names in a folder, `~/` being the home folder."""
+    path = product.home / name[2:] if name.startswith("~/") else product.folder / name
+    return sorted(os.listdir(path)) if path.is_dir() else path.read_text()
+
+
+@pytest.mark.parametrize("row", TWO_RUNS, ids=[row[0] for row in TWO_RUNS])
+@pytest.mark.parametrize("user", held.USERS)
+def test_what_one_run_leaves_does_not_open_the_next(user: str, row: tuple[str, ...], base: Path) -> None:
+    """Modes, links and names that a task may change make no later run look elsewhere (HLD-15)."""
+    product = Product(base, user=user == "ordinary")
+    for name in (".cargo", "sub"):
+        (product.folder / name).mkdir()
+    (product.folder / ".cargo/config.toml").write_text("")
+    furnish(product)
+    _, below, first, second, kept = row
+    before = shown(product, kept)
+    shares = ("--share", str(product.home)) if "home" in row[0] or "link" in row[0] else ()
+    folder = product.folder / below
+    options = ("-q", "--files", "normal", "--no-network")
+    assert product.run(*options, *shares, "--", "sh", "-c", f"set -e; {first}", cwd=folder).returncode == 0
+    product.run(*options, "--", "sh", "-c", second, cwd=folder)
+    for opened in (product.home, product.home / ".claude", *map(product.folder.joinpath, (".cargo", ".git"))):
+        opened.chmod(0o755)
+    (product.folder / ".git/modules").chmod(0o755)
+    assert shown(product, kept) == before
+    assert product.run(*options, "--", "touch", "neighbour", cwd=folder).returncode == 0
+
+
+@pytest.mark.parametrize("goal", ["loop", "x" * 300])
+@pytest.mark.parametrize("user", held.USERS)
+def test_a_link_that_leads_nowhere_stops_no_start(user: str, goal: str, base: Path) -> None:
+    """A loop, or a goal longer than names can be, left in the place of a protected file (HLD-15)."""
+    product = Product(base, user=user == "ordinary")
+    furnish(product)
+    (product.folder / "loop").symlink_to(goal)
+    (product.folder / ".envrc").symlink_to(goal)
+    assert tried(product, (("new", "write(w + '/new')"), ("it", "os.unlink(w + '/.envrc')"))) == {
+        "new": "passed",
+        "it": "EBUSY",
+    }
+
+
+@pytest.mark.parametrize("user", held.USERS)
+def test_links_into_the_workspace_are_named(user: str, base: Path) -> None:
+    """~/.config, or the goal of ~/.zprofile, in a workspace: what is new there is said, as in the table (HLD-15)."""
+    product = Product(base, user=user == "ordinary")
+    (product.folder / "cfg/app").mkdir(parents=True)
+    (product.home / ".config").symlink_to("project/cfg")
+    (product.home / ".zprofile").symlink_to("project/zp")
+    furnish(product)
+    done = product.run("--", "sh", "-c", "mkdir cfg/fish cfg/other; touch zp")
+    home = os.path.realpath(product.home)
+    assert done.stderr == f"tidegate: note: new, and may run later: {home}/project/zp, {home}/.config/fish\n"
+
+
+@pytest.mark.parametrize("user", held.USERS)
+def test_what_somebody_outside_replaced_is_named(user: str, base: Path) -> None:
+    """`git config` outside puts a new file in the place of .git/config, which takes the protection away (HLD-15)."""
+    product = Product(base, user=user == "ordinary")
+    furnish(product)
+    running = product.start("--no-network", "--", "sh", "-c", "echo up; read x", stdin=subprocess.PIPE)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "up\n"
+    config = product.folder / ".git/config"
+    git(product.home, "-C", str(product.folder), "-c", "safe.directory=*", "config", "a.b", "c")
+    error = running.communicate("\n", timeout=30)[1]
+    assert error == f"tidegate: note: changed meanwhile, and may run later: {os.path.realpath(config)}\n"
+    if product.user:
+        os.chown(config, 12345, 12345)
+    assert product.run("--no-network", "--", "true").stderr == ""
+
+
+def test_the_home_of_the_password_file_counts_too(base: Path) -> None:
+    """HOME may be unset or another's; a log-in shell reads the files of the password file's home (HLD-15)."""
+    product = Product(base, user=False)
+    furnish(product)
+    script = "import os, pwd; os.mkdir(pwd.getpwuid(os.getuid()).pw_dir + '/tidegate-test-new')"
+    for environment in ({"PATH": os.environ["PATH"]}, product.environment):
+        done = product.run("--files", "normal", "--no-network", "--", PYTHON, "-I", "-c", script, env=environment)
+        assert "Read-only file system" in done.stderr
+
+
 @pytest.mark.parametrize("user", held.USERS)
 def test_git_goes_on_working(user: str, tmp_path: Path) -> None:
     """Commit, branch, rebase, worktrees, fetch and clone inside; what writes .git/config fails and says so (HLD-15)."""
@@ -347,6 +453,24 @@ def test_git_goes_on_working(user: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout == "3\n"
     assert "could not write config file .git/config: Device or resource busy" in done.stderr
+
+
+def test_a_file_that_is_saved_by_renaming_stops_no_start(base: Path) -> None:
+    """A shell that saves its history, say, while the view is built; each start goes well (HLD-7)."""
+    product = Product(base, user=True)
+    furnish(product)
+    saves = (
+        "import os, sys\nos.chdir(sys.argv[1])\nwhile True:\n for n in range(40):\n"
+        "  open(f'.n{n}', 'w').close(); os.rename(f'.n{n}', f'.history{n}')\n"
+    )
+    saving = subprocess.Popen([PYTHON, "-I", "-c", saves, str(product.home)])
+    try:
+        for _ in range(12):
+            done = product.run("-q", "--files", "normal", "--no-network", "--", "true")
+            assert (done.returncode, done.stderr) == (0, "")
+    finally:
+        saving.kill()
+        saving.wait()
 
 
 def test_two_tasks_at_once_cannot_lead_one_another_astray(base: Path) -> None:

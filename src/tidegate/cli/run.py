@@ -206,9 +206,13 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
 
 
 def followed(order: Order, act: Callable[[SshKeys | None], Ended]) -> Ended:
-    """Act, and see what is new afterwards that could not be kept from being made."""
+    """Act, and see what is new afterwards, or another than before, that could not be kept from it."""
+    from tidegate.runtime.guarded import marks_of
+
+    before = marks_of(order.guarded, order.folder)
     ended = _with_keys(order, act)
-    return ended.replace(new=tuple(path for path in order.told if os.path.lexists(path)))
+    new, now = filter(os.path.lexists, order.told), marks_of(before, order.folder)
+    return ended.replace(new=tuple(new), changed=tuple(path for path in before if now.get(path) != before[path]))
 
 
 def _with_keys(order: Order, act: Callable[[SshKeys | None], Ended]) -> Ended:
@@ -263,9 +267,9 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
     """
     from tidegate.runtime.agent import agent_files, harness_file
     from tidegate.runtime.agent_state import agent_state
-    from tidegate.runtime.caches import writable_folders
+    from tidegate.runtime.caches import not_led_astray, writable_folders
     from tidegate.runtime.folder_policy import FOLDER_FILE
-    from tidegate.runtime.guarded import guarded_files
+    from tidegate.runtime.guarded import guarded_files, homes_of
     from tidegate.runtime.installation import installation_paths, out_of_sight
     from tidegate.runtime.policy_sources import USER_FILE
     from tidegate.runtime.task import NO_ONE, WAIT, Order
@@ -293,18 +297,17 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
         log = os.path.join(make_task_folder(state, task), LOG_NAME)
         sweep_tasks(state)
     uses: tuple[KeyUse, ...] = ()
-    private: tuple[str, ...] = ()
+    ours = [state, config_folder(environ), cache_folder(environ), *default_folders(environ)]
     if options.ssh_keys:
         from tidegate.runtime.ssh_keys import private_files, read_ssh_key
 
         uses = tuple(read_ssh_key(text, environ.get("HOME", "")) for text in options.ssh_keys)
-        private = private_files(uses)
-    ours = (state, config_folder(environ), cache_folder(environ), *default_folders(environ), *private)
+        ours += private_files(uses)
     hidden = tuple(dict.fromkeys(ours))
     home = os.path.realpath(environ["HOME"]) if os.path.isabs(environ.get("HOME", "")) else ""
     writable = writable_folders(environ, home)  # first: what it makes is there when the rest is looked at
-    environ |= agent_state(environ, home, writable)
-    later = guarded_files(environ, folder, home)
+    environ |= agent_state(environ, home, writable.values())
+    later = guarded_files(environ, folder, homes_of(environ))
     _check_streams((*readonly, *later.guarded, *hidden))
     return Order(
         task=task,
@@ -317,7 +320,7 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
         readonly=tuple(readonly),
         guarded=later.guarded,
         closed=later.closed,
-        writable=writable,
+        writable=not_led_astray(writable, later.guarded),
         told=later.told,
         selftest=options.selftest,
         log=log,
@@ -367,11 +370,8 @@ def _tell(options: RunOptions, ended: Ended, report: OutputFile | None) -> tuple
         raw("\n".join(net_lines(rows, ended.more)))
     if ended.signed and not options.quiet:
         raw("\n".join(ended.signed))
-    if ended.new and not options.quiet:
-        say(
-            "note: new, and may run later: "
-            + ", ".join(path if path.isprintable() else ascii(path) for path in ended.new)
-        )
+    for note in () if options.quiet else ended.notes():
+        say(f"note: {note}")
     refused = False
     if rows and options.fail_on_refusal:
         from tidegate.journal.summary import is_refusal

@@ -29,7 +29,7 @@ def read_mounts(file: str = MOUNTINFO) -> tuple[Mount, ...]:
 def parse_mounts(text: str) -> tuple[Mount, ...]:
     """The mounts that this text lists."""
     mounts = []
-    for line in text.splitlines():
+    for line in text.rstrip("\n").split("\n") if text else ():  # other line ends are not escaped in names
         left, _, right = line.partition(" - ")
         fields = left.split(" ")
         mounts.append(Mount(fields[2], _plain(fields[3]), _plain(fields[4]), right.split(" ", 1)[0]))

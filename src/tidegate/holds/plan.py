@@ -121,7 +121,7 @@ def _wishes(
         firm=seen(tuple(firm)),
         guarded=seen(_everywhere(_outermost(_real(spec.guarded)), table)),
         closed=closed,
-        writable=tuple(path for path in seen(_real(spec.writable)) if not _is_within_any(path, SYSTEM_FOLDERS)),
+        writable=tuple(path for path in seen(_still_real(spec.writable)) if not _is_within_any(path, SYSTEM_FOLDERS)),
         strict=spec.strict,
     )
 
@@ -130,10 +130,17 @@ def _real(paths: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(os.path.realpath(path) for path in paths if os.path.exists(path)))
 
 
+def _still_real(paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that are there and no symlink leads to: another task could have put one there since they were chosen."""
+    return tuple(path for path in paths if os.path.realpath(path) == path and os.path.exists(path))
+
+
 def _children(folder: str) -> tuple[str, ...]:
     """What is in a closed folder and can be bound: folders, and files up to a bound; links cannot be changed there."""
     found: list[str] = []
     files = 0
+    if not os.access(folder, os.R_OK | os.X_OK):
+        return ()  # all of it is read-only then
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):

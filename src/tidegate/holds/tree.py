@@ -93,6 +93,8 @@ def protect(plan: Plan, masks: Masks) -> None:
             elif kept[step.path] >= 0:
                 mounts.attach_real(kept[step.path], step.path)
         except OSError as error:
+            if error.errno == errno.ENOENT and not step.readonly:
+                continue  # somebody saves by renaming, as a shell its history: the name stays read-only
             if error.errno not in _MOVED:
                 raise
             raise _moved(step.path) from error

@@ -14,7 +14,7 @@ from tidegate.holds.mountinfo import is_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 # folder in the home, the tool that uses it; one without a tool is always made. Yarn, pnpm and Bun are often run by a
 # path, from a project or by corepack: who has Node may have them.
@@ -77,8 +77,8 @@ TEMPORARY = ("/var/tmp",)  # noqa: S108  nothing of ours is written there
 _TEMPORARY_VARIABLES = ("TMPDIR", "TMP", "TEMP")
 
 
-def writable_folders(environ: Mapping[str, str], home: str) -> tuple[str, ...]:
-    """Return what stays writable in `files: strict` beside the workspace, made where it was missing.
+def writable_folders(environ: Mapping[str, str], home: str) -> dict[str, str]:
+    """Return what stays writable in `files: strict` beside the workspace, made where it was missing: real path, path.
 
     `home` is the real path of the home folder, '' for none.
     """
@@ -89,7 +89,16 @@ def writable_folders(environ: Mapping[str, str], home: str) -> tuple[str, ...]:
         base = environ.get(variable, "")
         if os.path.isabs(base):
             found += [os.path.normpath(os.path.join(base, name)) for name in names]
-    return tuple(path for path in dict.fromkeys(found) if os.path.isabs(path) and _is_sound(path, home))
+    sound = {_sound(path, home): path for path in found if os.path.isabs(path)}
+    return {real: path for real, path in sound.items() if real}
+
+
+def not_led_astray(folders: Mapping[str, str], guarded: Iterable[str]) -> tuple[str, ...]:
+    """Return the real paths without those that a link leads into what is protected: no tool of a cache's does that."""
+    real = [os.path.realpath(path) for path in guarded]
+    return tuple(
+        place for place, path in folders.items() if place == path or not any(is_within(place, one) for one in real)
+    )
 
 
 def _in_home(environ: Mapping[str, str], home: str) -> Iterator[str]:
@@ -109,15 +118,14 @@ def _in_home(environ: Mapping[str, str], home: str) -> Iterator[str]:
         yield path
 
 
-def _is_sound(path: str, home: str) -> bool:
-    """Whether it is there, no symlink that a task could have made leads to it, and the home folder is not in it."""
+def _sound(path: str, home: str) -> str:
+    """The real path if it is there, no link that a task could have made leads to it, and no home is in it; else ''."""
+    path = path.rstrip("/")
+    expected = path
     if home and is_within(path, home):
-        here, _, rest = path[len(home) + 1 :].partition("/")
-        here = f"{home}/{here}"
-        for name in rest.split("/") if rest else ():
-            here = f"{here}/{name}"
-            if os.path.islink(here):
-                return False
-        return path != home and os.path.exists(path)
+        first, slash, rest = path[len(home) + 1 :].partition("/")
+        expected = f"{os.path.realpath(f'{home}/{first}')}{slash}{rest}"
     real = os.path.realpath(path)
-    return real == path and os.path.exists(path) and real != "/" and not (home and is_within(home, real))
+    fine = real == expected and path != home and real != "/" and not (home and is_within(home, real))
+    # A folder that cannot be looked into may hold settings that are protected, and they could not be.
+    return real if fine and (os.path.isfile(real) or os.access(real, os.R_OK | os.X_OK)) else ""

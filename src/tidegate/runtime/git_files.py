@@ -5,6 +5,9 @@ that `.git` is or names, in that of a linked worktree and in those of submodules
 `core.hooksPath`, `init.templateDir` and `include.path`. Only such lines are read, by a reader that is no parser of
 git's: what it takes for a path and is none only makes something read-only.
 
+A task can have changed in an earlier run what was open to it: modes, HEAD, `commondir`, names beside these. None of
+that may make the next run look elsewhere and leave what was protected open.
+
 What it does not find: another repository, also one that lies in the folder; `git clone` must be able to make one.
 """
 
@@ -14,57 +17,73 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-_MOST = 256  # submodules, worktrees
+_MOST = 256  # submodules, worktrees; with more of them their folder is read-only whole
+_LOOK = os.R_OK | os.X_OK
 _DEEPEST = 6  # a submodule's name may have slashes in it
 _LARGEST = 1 << 18
-_MOST_FILES = 16  # of configuration
+_MOST_FILES = 512  # of configuration
 _PATHS = ("hookspath", "templatedir", "path")
 
 
-def repository_top(folder: str) -> str:
-    """Return the nearest folder at or above this one that has a `.git`, or ''."""
+def repositories(folder: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the `.git` of each repository that git could take for the one of this folder, nearest first.
+
+    Not the nearest alone: the task may have made one in between since, which it owns. A bare repository is one itself.
+    """
+    found: dict[str, None] = {}
+    here = folder
     while True:
-        if os.path.lexists(os.path.join(folder, ".git")):
-            return folder
-        if folder in ("/", ""):
-            return ""
-        folder = os.path.dirname(folder)
+        dot = os.path.join(here, ".git")
+        if os.path.lexists(dot):
+            found[dot] = None
+        elif _is_bare(here):
+            found[here] = None
+        if here in ("/", ""):
+            break
+        here = os.path.dirname(here)
+    named = environ.get("GIT_DIR", "")
+    if named:
+        found[os.path.normpath(os.path.join(folder, named))] = None
+    return tuple(found)
 
 
-def repository_files(top: str) -> tuple[list[str], list[str]]:
+def repository_files(dot: str) -> tuple[list[str], list[str]]:
     """Return what must be read-only of the repository, and what would lead git elsewhere if it came to be.
 
-    Where a repository has no hooks folder an empty one is made, as `git init` does: it could not be kept out otherwise.
+    What cannot be looked through is read-only whole. Where a repository has no hooks folder an empty one is made, as
+    `git init` does: it could not be kept out otherwise.
     """
-    dot = os.path.join(top, ".git")
     found: list[str] = []
     doubtful: list[str] = []
     own = _git_folder(dot)
     if not os.path.isdir(dot) or os.path.islink(dot):
         found.append(dot)
-    if not own:
+    if own and not os.access(own, _LOOK):
+        found.append(own)
+    if not own or own in found:
         return found, doubtful
     common = _led_to(os.path.join(own, "commondir"), own) or own
     if common != own:
-        found += [os.path.join(own, name) for name in ("commondir", "gitdir", "config.worktree")]
+        found += [os.path.join(own, name) for name in ("commondir", "gitdir", "config.worktree", "hooks", "config")]
     else:
         doubtful.append(os.path.join(own, "commondir"))
-    for folder in (common, *_submodules(os.path.join(common, "modules"))):
+    below: list[str] = []
+    for modules in dict.fromkeys((os.path.join(own, "modules"), os.path.join(common, "modules"))):
+        inner, whole = _submodules(modules)
+        below += inner
+        found += whole
+    for folder in (common, *below):
         hooks = os.path.join(folder, "hooks")
         if not os.path.lexists(hooks):
-            try:
-                os.mkdir(hooks)
-            except OSError:
-                doubtful.append(hooks)  # and inside neither, as a rule
+            doubtful += [] if _make_hooks(folder, hooks) else [hooks]
         found += [hooks, os.path.join(folder, "config")]
         extra = os.path.join(folder, "config.worktree")
         (found if os.path.lexists(extra) else doubtful).append(extra)
-    for name in _names(os.path.join(common, "worktrees")):
-        linked = os.path.join(common, "worktrees", name)
+    for linked in _worktrees(os.path.join(common, "worktrees"), found):
         found += [os.path.join(linked, one) for one in ("commondir", "gitdir", "config.worktree")]
-    return [path for path in found if os.path.lexists(path)], doubtful
+    return [path for path in dict.fromkeys(found) if os.path.lexists(path)], doubtful
 
 
 def led_to(configs: Iterable[str], top: str, home: str) -> Iterator[str]:
@@ -112,23 +131,74 @@ def _led_to(file: str, folder: str) -> str:
     return path if path and os.path.isdir(path) else ""
 
 
-def _submodules(modules: str, depth: int = 0) -> list[str]:
+def _is_bare(folder: str) -> bool:
+    """Whether the folder is a repository itself, by what no task can have changed if it was one before."""
+    return "repositoryformatversion" in _text(os.path.join(folder, "config"))
+
+
+def _make_hooks(folder: str, hooks: str) -> bool:
+    """Make a hooks folder, but only in a repository: what names the folder may be the task's word."""
+    if not os.path.isfile(os.path.join(folder, "HEAD")) or not os.path.isdir(os.path.join(folder, "objects")):
+        return False
+    try:
+        os.mkdir(hooks)
+    except OSError:
+        return False  # and inside nobody can, as a rule
+    return True
+
+
+def _submodules(modules: str) -> tuple[list[str], list[str]]:
+    """Return the repositories of submodules, and what must be read-only whole.
+
+    Whole is what cannot be read, and all of it where there is more than a bound: what a task adds must hide nothing.
+    """
     found: list[str] = []
-    for name in _names(modules):
-        folder = os.path.join(modules, name)
-        if os.path.isfile(os.path.join(folder, "HEAD")):
+    whole: list[str] = []
+    waiting = [(modules, 0)]
+    seen = 0
+    while waiting:
+        folder, depth = waiting.pop()
+        if not os.path.isdir(folder):
+            continue
+        if not os.access(folder, _LOOK):
+            whole.append(folder)
+            continue
+        # `config` cannot be taken away inside; HEAD can.
+        if depth and any(os.path.isfile(os.path.join(folder, name)) for name in ("config", "HEAD")):
             found.append(folder)
-            found += _submodules(os.path.join(folder, "modules"), depth + 1) if depth < _DEEPEST else []
-        elif depth < _DEEPEST and not os.path.islink(folder):
-            found += _submodules(folder, depth + 1)
-    return found[:_MOST]
+            waiting.append((os.path.join(folder, "modules"), depth + 1))
+            continue
+        names = _names(folder)
+        seen += len(names)
+        if seen > _MOST or depth > _DEEPEST:
+            return [], [modules]
+        waiting += [(os.path.join(folder, name), depth + 1) for name in names]
+    return found, whole
+
+
+def _worktrees(folder: str, whole: list[str]) -> list[str]:
+    """Return the folders of linked worktrees; what cannot be looked through, or has too many, is added to `whole`."""
+    names = _names(folder)
+    if len(names) > _MOST or (os.path.isdir(folder) and not os.access(folder, _LOOK)):
+        whole.append(folder)
+        return []
+    found = [os.path.join(folder, name) for name in names]
+    whole += [path for path in found if os.path.isdir(path) and not os.access(path, _LOOK)]
+    return found
 
 
 def _names(folder: str) -> list[str]:
+    """The names in a folder, up to one more than the bound."""
+    found: list[str] = []
     try:
-        return sorted(os.listdir(folder))[:_MOST]
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                found.append(entry.name)
+                if len(found) > _MOST:
+                    break
     except OSError:
         return []
+    return sorted(found)
 
 
 def _text(path: str) -> str:

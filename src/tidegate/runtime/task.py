@@ -72,7 +72,8 @@ class Ended(Value):
     """How it went: the front's outcome and what the gate counted (None where there was no gate).
 
     `not_begun` says what kept the command from being run, where the set-up command did; `signed` are lines about the
-    ssh keys it was offered; `new` are files that were not there before and would run outside later (HLD-15).
+    ssh keys it was offered; `new` are files that were not there before and would run outside later (HLD-15), `changed`
+    those of the workspace that were protected, and that somebody outside replaced.
     """
 
     outcome: Outcome
@@ -81,6 +82,15 @@ class Ended(Value):
     not_begun: str = ""
     signed: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+    def notes(self) -> list[str]:
+        """What is said of such files."""
+        return [
+            f"{what}, and may run later: " + ", ".join(path if path.isprintable() else ascii(path) for path in paths)
+            for what, paths in (("new", self.new), ("changed meanwhile", self.changed))
+            if paths
+        ]
 
 
 _PROXY_VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")

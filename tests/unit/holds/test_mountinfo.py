@@ -98,3 +98,11 @@ def test_any_name_can_be_escaped_and_read(name: str) -> None:
 def test_this_machines_table_can_be_read() -> None:
     """The real table has a root and a /proc."""
     assert {"/", "/proc"} <= {mount.point for mount in read_mounts()}
+
+
+@pytest.mark.parametrize("name", ["a\x0cb", "a\x85b", "a\u2028b", "a\rb"])
+def test_only_a_newline_ends_a_line(name: str) -> None:
+    """The kernel escapes no other line end that a name may have; a label of a disk can have one."""
+    found = parse_mounts(f"22 1 254:0 / / rw - ext4 /dev/vda rw\n23 22 8:1 / /media/{name} rw - vfat /dev/sda rw\n")
+    assert [one.point for one in found] == ["/", f"/media/{name}"]
+    assert parse_mounts("") == ()

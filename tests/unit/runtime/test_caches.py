@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidegate.runtime.caches import writable_folders
+from tidegate.runtime.caches import not_led_astray, writable_folders
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +53,7 @@ def test_a_link_that_a_task_could_have_made_is_no_cache(home: str) -> None:
     os.symlink(f"{home}/big", f"{home}/.cache")
     found = writable_folders({"PATH": ""}, home)
     assert f"{home}/.cargo/registry" not in found
-    assert f"{home}/.cache" in found
+    assert found[f"{home}/big"] == f"{home}/.cache"
 
 
 @pytest.mark.parametrize("value", ["/", "{home}", "{home}/..", "relative", "{home}/missing", "{home}/link"])
@@ -74,3 +74,23 @@ def test_a_variable_names_a_cache(home: str) -> None:
     found = writable_folders({"PATH": "", "PIP_CACHE_DIR": f"{home}/c", "CARGO_HOME": f"{home}/cargo"}, home)
     assert {f"{home}/c", f"{home}/cargo/registry"} <= set(found)
     assert f"{home}/cargo/bin" not in found
+
+
+def test_a_link_into_what_is_protected_is_no_cache(home: str) -> None:
+    """~/.npm -> ~/.ssh, made by a task that had --share ~; the way by its own name stays open (HLD-15)."""
+    for name in (".ssh", "big", ".conf/cache"):
+        os.makedirs(f"{home}/{name}")
+    os.symlink(".ssh", f"{home}/.npm")
+    os.symlink("big", f"{home}/.ivy2")
+    found = writable_folders({"PATH": "", "PIP_CACHE_DIR": f"{home}/.conf/cache"}, home)
+    left = not_led_astray(found, (f"{home}/.ssh", f"{home}/.conf"))
+    assert f"{home}/.ssh" in found
+    assert f"{home}/.ssh" not in left
+    assert {f"{home}/big", f"{home}/.conf/cache"} <= set(left)
+
+
+@pytest.mark.parametrize("goal", ["/", ".."])
+def test_a_link_to_what_holds_the_home_is_no_cache(home: str, goal: str) -> None:
+    """~/.npm -> / would open everything."""
+    os.symlink(goal, f"{home}/.npm")
+    assert not {"/", os.path.dirname(home)} & set(writable_folders({"PATH": ""}, home))
