@@ -36,6 +36,7 @@ with a network and processes of its own.
   --open-network          no gate and no policy; says so each time
   --capture MODE          as in tidegate run
   --share PATH[:ro]       as in tidegate run
+  --ask                   as in tidegate run
   --wait                  what needs approval waits for whoever watches the server
   --no-selftest           do not prove the fence before the command starts
   --quiet                 no net: lines
@@ -48,8 +49,8 @@ exit status: as of tidegate run
 """
 
 _OPTIONS = frozenset((
-    "--no-network", "--open-network", "--hold", "--capture", "--share", "--wait", "--no-selftest", "--quiet", "-q",
-    "--report", "--status-file", "--fail-on-refusal", "--help", "-h",
+    "--no-network", "--open-network", "--hold", "--capture", "--share", "--ask", "--wait", "--no-selftest",
+    "--quiet", "-q", "--report", "--status-file", "--fail-on-refusal", "--help", "-h",
 ))  # fmt: skip
 
 
@@ -75,7 +76,7 @@ def exec_(argv: list[str]) -> int:
 def _run(task: str, options: RunOptions, stdio: StdioPlan) -> Ended:
     from tidegate.holds.name_files import own_names
     from tidegate.runtime.server_link import need_server
-    from tidegate.runtime.task import NO_ONE, WAIT, lower
+    from tidegate.runtime.task import lower
 
     link = need_server(state_folder(os.environ), say, "tidegate exec")
     try:
@@ -84,7 +85,7 @@ def _run(task: str, options: RunOptions, stdio: StdioPlan) -> Ended:
                 "task": task,
                 "command": options.command,
                 "hold": options.hold,
-                "ask": WAIT if options.wait else NO_ONE,
+                "ask": options.asked,
                 "own_names": lower(own_names(os.uname().nodename)) if options.capture != "off" else (),
             }
         )

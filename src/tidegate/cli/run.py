@@ -14,7 +14,7 @@ from tidegate.cli.main import raw, say
 from tidegate.cli.run_options import USAGE, RunOptions, Share, parse_run
 from tidegate.model.errors import EXIT_REFUSAL, StartError, TidegateError
 from tidegate.model.verdict import Phase
-from tidegate.runtime.outputs import OutputFile
+from tidegate.runtime.outputs import OutputFile, status_text
 from tidegate.runtime.state import (
     LOG_NAME,
     cache_folder,
@@ -74,19 +74,21 @@ def conclude(options: RunOptions, act: Callable[[StdioPlan], Ended]) -> int:
 
 def _concluded(options: RunOptions, act: Callable[[StdioPlan], Ended]) -> int:
     # First of all: a closed standard stream must not become a descriptor of ours.
-    from tidegate.holds.stdio import plan_stdio
+    from tidegate.holds.stdio import need_terminal, plan_stdio
 
     stdio = plan_stdio()
     status_file = OutputFile(options.status_file, "--status-file") if options.status_file else None
     try:
         report = OutputFile(options.report, "--report") if options.report else None
+        if options.ask:
+            need_terminal(stdio)
         ended = act(stdio)
         status, refused = _tell(options, ended, report)
     except (TidegateError, *_GAVE_OUT) as error:
         known = error if isinstance(error, TidegateError) else _gave_out(error)
         if status_file is not None:
             try:
-                status_file.write(_status_text("tidegate", known.exit_status, 0, known.what))
+                status_file.write(status_text("tidegate", known.exit_status, 0, known.what))
             except TidegateError as second:  # what stopped it is what the exit status says
                 say(str(second))
         raise known from error
@@ -94,7 +96,7 @@ def _concluded(options: RunOptions, act: Callable[[StdioPlan], Ended]) -> int:
     if status_file is not None:
         whose = "tidegate" if refused else outcome.source
         what = "something was refused" if refused else ended.not_begun
-        status_file.write(_status_text(whose, status, outcome.signal, what))
+        status_file.write(status_text(whose, status, outcome.signal, what))
     if outcome.interrupted and not refused:
         from tidegate.runtime.outcome import die_like
 
@@ -272,7 +274,7 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
     from tidegate.runtime.guarded import guarded_files, homes_of
     from tidegate.runtime.installation import installation_paths, out_of_sight
     from tidegate.runtime.policy_sources import USER_FILE
-    from tidegate.runtime.task import NO_ONE, WAIT, Order
+    from tidegate.runtime.task import Order
 
     try:
         folder = os.path.realpath(os.getcwd())
@@ -328,7 +330,8 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
         capture=options.capture,
         publish=options.publish,
         ssh_keys=uses,
-        ask=WAIT if options.wait else NO_ONE,
+        ask=options.asked,
+        state=state,
     )
 
 
@@ -391,10 +394,3 @@ def _gave_out(error: BaseException) -> StartError:
     if isinstance(error, OSError):
         why = os.strerror(error.errno or 0) + (f": {error.filename!r}" if error.filename else "")
     return StartError(f"this machine did not give what is needed: {why}", fix="see `ulimit -a`", code="machine")
-
-
-def _status_text(source: str, status: int, signal: int, what: str) -> str:
-    from _json import encode_basestring_ascii as quote
-
-    why = f', "what": {quote(what)}' if what else ""
-    return f'{{"source": "{source}", "exit": {status}, "signal": {signal or "null"}{why}}}\n'

@@ -11,6 +11,7 @@ import os
 
 from tidegate.model.errors import UsageError
 from tidegate.model.value import Value
+from tidegate.runtime.channel import ASK, NO_ONE, WAIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ what it may reach
   --profile NAME          balanced, careful, closed or audit
   --harness NAME|FILE     COMMAND is this agent (claude, codex, or as a file of yours says): let its hosts through
   --phase PHASE           install or runtime (runtime)
+  --ask                   ask in this terminal about what needs approval, on a screen that COMMAND cannot reach
   --wait                  what needs approval waits for whoever watches the server
   --no-server             run alone, also where a server runs
   --trust-folder          use this folder's tidegate.yaml
@@ -76,7 +78,7 @@ _VALUED = (
 )  # fmt: skip
 _FOR_A_GATE = (
     "--capture", "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--fail-on-refusal",
-    "--wait",
+    "--ask", "--wait",
 )  # fmt: skip
 _NOT_PUBLISHED = {
     "open": "the command's servers are this machine's own: connect to them as they are",
@@ -84,11 +86,8 @@ _NOT_PUBLISHED = {
 }
 _FLAGS = (
     "--trust-folder", "--no-folder-policy", "--no-network", "--open-network", "--no-selftest", "--quiet",
-    "--fail-on-refusal", "--help", "--wait", "--no-server",
+    "--fail-on-refusal", "--help", "--ask", "--wait", "--no-server",
 )  # fmt: skip
-_LATER = {
-    "--ask": "asking in the terminal is not in this version; what would wait is refused and named",
-}
 _SHORT = {"-q": "--quiet", "-h": "--help"}
 
 
@@ -124,9 +123,15 @@ class RunOptions(Value):
     report: str = ""
     status_file: str = ""
     fail_on_refusal: bool = False
+    ask: bool = False
     wait: bool = False
     server: bool = True
     help: bool = False
+
+    @property
+    def asked(self) -> str:
+        """Who is asked about what needs approval (ASK-4)."""
+        return ASK if self.ask else WAIT if self.wait else NO_ONE
 
 
 def parse_run(argv: list[str], only: frozenset[str] | None = None) -> RunOptions:
@@ -161,8 +166,6 @@ def parse_run(argv: list[str], only: frozenset[str] | None = None) -> RunOptions
                 position += 1
             if not value:
                 raise UsageError(f"{name} has an empty value", fix=f"{name} VALUE")
-        elif name in _LATER:
-            raise UsageError(f"{name}: {_LATER[name]}", fix="use --allow HOST[:PORT] for what may pass")
         else:
             raise UsageError(f"unknown option {word.partition('=')[0]!r}", fix=_nearest(name))
         given.setdefault(name, []).append(value)
@@ -202,6 +205,10 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         raise UsageError(f"there is no capture {capture!r}", fix=f"one of {', '.join(CAPTURES)}")
     if hold == "offline" and "--ssh-key" in given:
         raise UsageError("--ssh-key has no meaning without a network", fix="leave --ssh-key or --no-network out")
+    if "--ask" in given and "--wait" in given:
+        raise UsageError(
+            "--ask and --wait exclude one another", fix="--ask: where a server runs, others can answer too"
+        )
     files = one("--files")
     if files and files not in FILES:
         raise UsageError(f"there is no --files {files!r}", fix=f"one of {', '.join(FILES)}")
@@ -233,6 +240,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         report=one("--report"),
         status_file=one("--status-file"),
         fail_on_refusal="--fail-on-refusal" in given,
+        ask="--ask" in given,
         wait="--wait" in given,
         server="--no-server" not in given,
     )

@@ -137,6 +137,43 @@ def close_task_ends(plan: StdioPlan) -> None:
             _close(fd)
 
 
+def need_terminal(plan: StdioPlan) -> None:
+    """Make sure that there is a terminal to ask in, and that nothing but the front writes to it meanwhile.
+
+    Raises:
+        StartError: where there is none, or where the command's output goes to another program, which could write it to
+            the terminal and so over the question.
+    """
+    from tidegate.model.errors import StartError
+
+    if plan.terminal is None:
+        raise StartError(
+            "--ask: there is no terminal to ask in",
+            fix="run it in a terminal, or leave --ask out: what needs approval is refused at once then",
+            code="no-terminal",
+        )
+    for fd, name in ((1, "output"), (2, "error")):
+        piped = plan.treatments[fd] is Treatment.INHERIT and stat.S_ISFIFO(os.fstat(fd).st_mode)
+        if piped or plan.treatments[fd] is Treatment.PIPE:
+            raise StartError(
+                f"--ask: standard {name} goes to another program, which could write over the question",
+                fix="write to a file, or leave --ask out",
+                code="no-terminal",
+            )
+
+
+def let_go_of_pipes(plan: StdioPlan) -> None:
+    """Let go of inherited pipes as our own input and output, once the task has its copies.
+
+    Ours would keep a pipeline waiting for the end of what the command has closed.
+    """
+    for fd in (0, 1):
+        if plan.treatments[fd] is Treatment.INHERIT and stat.S_ISFIFO(os.fstat(fd).st_mode):
+            null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+            os.dup2(null, fd)
+            os.close(null)
+
+
 def treatment_of(mode: int, device: int, *, terminal: bool) -> Treatment:
     """Return what a descriptor with this st_mode and st_rdev gets; `terminal` is what isatty says of it."""
     if terminal:

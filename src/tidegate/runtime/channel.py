@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
+NO_ONE, WAIT, ASK = "no", "wait", "ask"
+"""Who is asked about a connection (ASK-4): nobody, who watches the server, or who is at the front's terminal."""
+
 LENGTH = 4
 _INT = calcsize("i")
 _MOST = 253  # SCM_MAX_FD, net/scm.h: what the kernel lets through in one message

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import os
 import select
-import stat
 from time import monotonic
 
 from tidegate.holds import control
-from tidegate.holds.stdio import Treatment, close_task_ends
+from tidegate.holds.stdio import close_task_ends, let_go_of_pipes
 from tidegate.model.errors import EXIT_CANNOT_START
-from tidegate.runtime.children import end_child, is_in_state, is_lost
+from tidegate.runtime.children import end_child, is_in_state, is_lost, see_off
 from tidegate.runtime.grace import Due, Grace
 from tidegate.runtime.jobs import Action, Happening, Mode, react
 from tidegate.runtime.outcome import GATE_GONE, WATCHER_GONE, Outcome, ended, not_executed, say
@@ -33,12 +32,12 @@ if TYPE_CHECKING:
 
     from tidegate.holds.hold import RunningTask
     from tidegate.holds.stdio import StdioPlan
+    from tidegate.runtime.ask_screen import AskScreen
     from tidegate.runtime.relay import Channel
     from tidegate.runtime.terminal import Terminal
 else:
     import _signal  # signal itself makes enums at each start
 
-LAST_LOOK = 5.0  # seconds for the kernel to end what is left of the task
 _HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
 _READABLE = select.POLLIN | _HUNG_UP
 _ENDS = frozenset({_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP})
@@ -51,7 +50,7 @@ class Front:
     `gate_fd` is a descriptor whose end of file means that the gate is gone, None where the hold has none; what comes
     on it goes to `on_gate_message`, which says why the task must end, or ''. A `gate_pid` is our child: one that was
     stopped counts as gone. `gone` is what is said then, '' where the task has nothing to lose by it. `last` says that
-    nobody comes after this command who needs our standard streams.
+    nobody comes after this command who needs our standard streams. `asking` puts questions to who is at the terminal.
     """
 
     def __init__(
@@ -65,6 +64,7 @@ class Front:
         last: bool = True,
         on_gate_message: Callable[[bytes], str] | None = None,
         gone: str = GATE_GONE,
+        asking: AskScreen | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._task = task
@@ -74,6 +74,7 @@ class Front:
         self._inbox = inbox if inbox is not None else SignalInbox.install()
         self._on_gate_message = on_gate_message
         self._gone = gone
+        self._asking = asking
         self._clock = clock
         self._last = last
         self._poll = select.poll()
@@ -95,16 +96,19 @@ class Front:
         number = self._inbox.pending_end()
         if number:  # asked to end before it began
             self._task.kill()
-            self._see_init_off()
+            see_off(self._task)
             return Outcome(128 + number, number, started=False)
         try:
             self._begin()
             while not self._over():
                 self._turn()
         finally:
+            self._leave_questions()
             if self._terminal is not None:
                 self._terminal.leave()
-            self._see_init_off()
+            if self._control_open:
+                self._task.kill()
+            see_off(self._task)
             if self._master >= 0:
                 os.close(self._master)
         if self._outcome is None:
@@ -117,7 +121,8 @@ class Front:
     def _begin(self) -> None:
         close_task_ends(self._stdio)
         os.set_blocking(self._task.control, False)  # an init that does not listen must not hold us up
-        self._release_pipes()
+        if self._last:
+            let_go_of_pipes(self._stdio)
         if self._stdio.relays or self._master >= 0:
             self._make_channels()
         if self._stdio.starts_in_foreground and self._terminal is not None and self._terminal.in_foreground():
@@ -125,14 +130,6 @@ class Front:
             self._mode = Mode.HERE
         self._listen_to_keyboard()
         self._send("start" if self._mode is Mode.HERE else "start bg")
-
-    def _release_pipes(self) -> None:
-        # The task has its own copies. Ours would keep a pipeline waiting for the end of what the command has closed.
-        for fd in (0, 1) if self._last else ():
-            if self._stdio.treatments[fd] is Treatment.INHERIT and stat.S_ISFIFO(os.fstat(fd).st_mode):
-                null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-                os.dup2(null, fd)
-                os.close(null)
 
     def _make_channels(self) -> None:
         from tidegate.runtime.relay import Channel
@@ -152,7 +149,10 @@ class Front:
             os.set_blocking(self._master, False)
             self._terminal = Terminal(self._stdio.terminal, self._master)
             self._keyboard = Channel(self._terminal.fd, self._master, transform=self._typing)
-            self._outward.append(Channel(self._master, self._terminal.fd, transform=self._terminal.output))
+            output = Channel(self._master, self._terminal.fd, transform=self._terminal.output)
+            self._outward.append(output)
+            if self._asking is not None:
+                self._asking.attach(self._terminal, output)
 
     def _over(self) -> bool:
         if self._control_open:
@@ -161,31 +161,13 @@ class Front:
         self._grace.drain(now)
         return all(channel.done for channel in self._outward) or self._grace.drained_enough(now)
 
-    def _see_init_off(self) -> None:
-        """Wait until nothing of the task is left: init becomes a zombie after the kernel has ended its namespace."""
-        try:
-            handle = os.pidfd_open(self._task.pid)
-        except OSError:
-            handle = -1
-        if handle >= 0:
-            look = select.poll()
-            look.register(handle, select.POLLIN)
-            if self._control_open:
-                self._task.kill()
-            gone = look.poll(LAST_LOOK * 1000)
-            os.close(handle)
-            if not gone:
-                return  # something in it sleeps uninterruptibly; it is killed and ends when the kernel lets it
-        try:
-            self._task.wait()
-        except ChildProcessError:
-            return
-
     # --- the loop
 
     def _turn(self) -> None:
         self._watch()
         patience = self._grace.patience(self._clock())
+        if self._asking is not None and (soon := self._asking.patience()) is not None:
+            patience = soon if patience is None else min(soon, patience)
         ready = dict(self._poll.poll(None if patience is None else patience * 1000 + 1))
         if self._inbox.fd in ready:
             for number in self._inbox.take():
@@ -195,9 +177,12 @@ class Front:
         if self._gate_fd in ready and self._gate_fd >= 0:
             self._hear_gate()
         for channel in [*self._outward, *self._inward]:
-            self._move(channel, ready)
+            if channel.move(ready):
+                self._grace.moved(self._clock())
         if self._terminal is not None and self._keyboard is not None:
             self._attend_terminal(self._terminal, self._keyboard, ready)
+        if self._asking is not None and self._control_open:
+            self._attend_questions(self._asking, ready)
         self._look_at_clock()
 
     def _watch(self) -> None:
@@ -211,10 +196,9 @@ class Front:
             masks[self._terminal.fd] = 0  # a hang-up is reported whatever is asked for
             channels.append(self._keyboard)
         for channel in channels:
-            if channel.wants_read:
-                masks[channel.source] = masks.get(channel.source, 0) | select.POLLIN
-            if channel.wants_write:
-                masks[channel.sink] = masks.get(channel.sink, 0) | select.POLLOUT
+            channel.watch(masks)
+        if self._asking is not None:
+            self._asking.watch(masks)
         for fd in self._watched.keys() - masks.keys():
             self._poll.unregister(fd)
         for fd, mask in masks.items():
@@ -228,15 +212,6 @@ class Front:
             self._send(f"signal {_signal.SIGKILL}")
         elif due is Due.HARD_KILL:
             self._task.kill()
-
-    def _move(self, channel: Channel, ready: dict[int, int]) -> None:
-        moved = False
-        if channel.wants_write and ready.get(channel.sink, 0) & (select.POLLOUT | _HUNG_UP):
-            moved = channel.write()
-        if channel.wants_read and ready.get(channel.source, 0) & _READABLE:
-            moved = channel.read() == 0
-        if moved:
-            self._grace.moved(self._clock())
 
     # --- init and the gate
 
@@ -255,6 +230,7 @@ class Front:
             received = None
         if received is None:
             self._control_open = False
+            self._leave_questions()
             return
         words = received[0].split(" ")
         if words[0] == "stopped":
@@ -284,6 +260,7 @@ class Front:
         if self._gate_lost:
             return
         self._gate_lost = True
+        self._leave_questions()
         say(sentence, raw=self._terminal is not None and self._terminal.entered)
         self._send(f"signal {_signal.SIGTERM}")
         self._send(f"signal {_signal.SIGCONT}")  # a stopped command cannot end
@@ -307,6 +284,8 @@ class Front:
         elif number == _signal.SIGWINCH:
             if self._terminal is not None and self._terminal.pass_size_on() and self._mode is not Mode.HERE:
                 self._send(f"signal {number}")  # the kernel tells only the foreground of the pty
+            if self._asking is not None:
+                self._asking.resized()
         else:
             keyboard = number == _signal.SIGINT and self._mode is not Mode.HERE and from_keyboard()
             self._send(f"signal {number}")
@@ -320,10 +299,14 @@ class Front:
             self._act(Happening.TYPED_STOP if number == _signal.SIGTSTP else Happening.STOPPED, number)
 
     def _act(self, happening: Happening, number: int = 0) -> None:
+        if self._asking is not None:
+            self._asking.hide()  # what comes next is about the terminal as it was before
         actions, self._mode = react(self._mode, happening)
         stops = Action.STOP_SELF in actions or Action.STOP_GROUP in actions
         if stops:
-            self._settle_output()
+            for channel in self._outward:  # what the command wrote before it stopped is shown before we stop
+                if channel.source == self._master:
+                    channel.settle()
         for action in actions:
             if action is Action.CONTINUE_FRONT:
                 self._send("continue fg")
@@ -358,12 +341,32 @@ class Front:
 
     def _listen_to_keyboard(self) -> None:
         if self._keyboard is not None:
-            self._keyboard.paused = self._mode is not Mode.HERE
+            asked = self._asking is not None and self._asking.up
+            self._keyboard.paused = asked or self._mode is not Mode.HERE
 
     def _typing(self, data: bytes) -> bytes:
         if self._terminal is not None and self._terminal.holds_interrupt(data):
             self._typed = True
+        if self._asking is not None:
+            self._asking.typed(data)
         return data
+
+    def _attend_questions(self, asking: AskScreen, ready: dict[int, int]) -> None:
+        key = asking.attend(ready)
+        if key:
+            asking.put_off()
+        self._listen_to_keyboard()
+        if key and self._mode is Mode.HERE and self._keyboard is not None:
+            self._typed = self._typed or key == "\x03"
+            self._keyboard.feed(key.encode())
+        elif key:  # what the real terminal would have done, were it not raw for the question
+            os.kill(0, _signal.SIGINT if key == "\x03" else _signal.SIGTSTP)
+
+    def _leave_questions(self) -> None:
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.detach()
+            self._listen_to_keyboard()
 
     def _attend_terminal(self, terminal: Terminal, keyboard: Channel, ready: dict[int, int]) -> None:
         if terminal.gone:
@@ -382,6 +385,8 @@ class Front:
     def _terminal_is_gone(self, terminal: Terminal, keyboard: Channel) -> None:
         """Hang the task's pty up as the real terminal was: reads end, writes fail. SIGHUP is another matter."""
         terminal.gone = True
+        if self._asking is not None:
+            self._asking.gone()
         self._mode = Mode.AWAY
         keyboard.abort()
         for channel in self._outward:
@@ -389,11 +394,3 @@ class Front:
                 channel.abort()
         os.close(self._master)
         self._master = -1
-
-    def _settle_output(self) -> None:
-        """Before we stop, show what the command wrote before it stopped, as far as the terminal takes it at once."""
-        for channel in self._outward:
-            while channel.source == self._master and channel.wants_read and channel.readable():
-                channel.read()
-                if channel.wants_write:
-                    break

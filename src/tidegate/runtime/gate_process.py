@@ -5,7 +5,9 @@ Conversation on the channel (runtime/channel.py), the front speaks first:
     front -> gate   {"task": id, "phase": p, "policy": plain, "log": path, "rotate": bool,
                      "environment": {proxies}, "protected_ports": (...), "own_names": (host names of the task),
                      "met": {phase: services of this machine that are met inside},
-                     "publish": (--publish as plain tuples)}
+                     "publish": (--publish as plain tuples),
+                     "ask": "ask" where questions are asked at the front's terminal; then "folder", "home" and
+                     "state" (the state folder) too}
     gate  -> front  ("ready",) or ("failed", what, fix)
     front -> gate   ("sockets", roles) with the descriptors made inside the task's network, one for each role
     gate  -> front  ("serving",)
@@ -15,6 +17,8 @@ Conversation on the channel (runtime/channel.py), the front speaks first:
     front -> gate   ("finish",)
     gate  -> front  ("summary", rows, more)
     gate  -> front  ("warn", line) at any time while it serves
+    gate  -> front  ("asked", question) when one opens or changes, ("closed", question) when it is over
+    front -> gate   ("answer", number, answer), and ("unattended",) when nobody can be asked any more
     end of file     the front is gone: everything is closed and the process ends
 
 The gate ignores the terminal: it has a session of its own, so neither Ctrl-C nor Ctrl-Z nor a closed window reaches
@@ -30,7 +34,7 @@ import time
 
 from tidegate.model.errors import TidegateError
 from tidegate.model.verdict import Phase
-from tidegate.runtime.channel import ChannelClosedError, receive, send
+from tidegate.runtime.channel import ASK, ChannelClosedError, receive, send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from tidegate.journal.tasklog import TaskLog
     from tidegate.model.event import Event
     from tidegate.model.publish import Publish
+    from tidegate.runtime.asking import TerminalDesk
 
 _TICK = 1.0  # seconds between looks at folded refusals
 
@@ -137,18 +142,33 @@ def _serve(channel: socket) -> None:
 
     order: dict[str, Any] = receive(channel)[0]
 
-    def warn(line: str) -> None:
+    def tell(message: tuple[Any, ...]) -> None:
         try:
-            send(channel, ("warn", line))
+            send(channel, message)
         except ChannelClosedError:
             return
+
+    def warn(line: str) -> None:
+        tell(("warn", line))
 
     # A log that a person named lies where the task may see it, covered: a fresh one after rotation would not be.
     bound = MAX_BYTES if order["rotate"] else UNBOUNDED
     log = TaskLog(order["log"], order["task"], clock=time.time, warn=warn, max_bytes=bound)  # noqa: TID251  the clock comes in here
     books = Books(log)
+    policy = from_plain(order["policy"])
+    desk: TerminalDesk | None = None
+    if order.get("ask") == ASK:
+        from tidegate.runtime.asking import TerminalDesk
+
+        desk = TerminalDesk(
+            order,
+            locked=policy.locked,
+            say=tell,
+            wall=time.time,  # noqa: TID251  likewise
+        )
     gate = Gate(
         recorder=books,
+        asker=desk.desk if desk is not None else None,
         wall=time.time,  # noqa: TID251  likewise
         upstream=upstream_from_environment(order["environment"]),
         protected_ports=frozenset(order["protected_ports"]),
@@ -160,7 +180,9 @@ def _serve(channel: socket) -> None:
         from tidegate.model.publish import Publish
 
         doors = bind(gate.marks, [Publish(*one) for one in order["publish"]])
-    task = GateTask(order["task"], from_plain(order["policy"]), Phase(order["phase"]))
+    task = GateTask(order["task"], policy, Phase(order["phase"]))
+    if desk is not None:
+        desk.serve(gate, task)
     send(channel, ("ready",))
     message, descriptors = receive(channel)
     if message[0] != "sockets" or len(message[1]) != len(descriptors):
@@ -175,6 +197,8 @@ def _serve(channel: socket) -> None:
         served.close(cut=True)  # all who could hold a connection of the set-up command have ended
         books.pause()
         task.change(phase=Phase(phase))
+        if desk is not None:
+            desk.phase_changed(Phase(phase))
         served = serve_sockets(gate, task, sockets, order["own_names"], doors, order["met"][phase])
         send(channel, ("serving",))
 
@@ -187,6 +211,12 @@ def _serve(channel: socket) -> None:
                 message, descriptors = ("gone",), ()
             if message[0] == "begin":
                 books.begin(message[1])
+                continue
+            if desk is not None and message[0] == "answer":
+                desk.answer(message[1], message[2])
+                continue
+            if desk is not None and message[0] == "unattended":
+                desk.unattended()
                 continue
             if message[0] == "next":
                 try:
@@ -212,5 +242,7 @@ def _serve(channel: socket) -> None:
     served.close(cut=False)  # writes what was counted
     gate.close()
     books.close()
+    if desk is not None:
+        desk.close()
     if finishing[0]:
         send(channel, ("summary", books.summary.rows(), books.summary.more))

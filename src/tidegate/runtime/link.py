@@ -46,6 +46,7 @@ class Link:
         self._counted: tuple[list[Row], int] | None = None
         self._failed: StartError | None = None  # what the gate said that it could not do
         self.known = False  # it has taken in what is to be run
+        self.on_question: Callable[[Sequence[Any]], None] | None = None  # hears of questions, where they are asked here
 
     def dumps(self, value: Any) -> bytes:
         """Write a value as this gate reads it."""
@@ -107,10 +108,7 @@ class Link:
 
         A gate that is gone by now is found out by the front's loop.
         """
-        try:
-            self._send(("begin", at))
-        except ChannelClosedError:
-            return
+        self._try_to_send(("begin", at))
 
     def heard(self, data: bytes) -> str:
         """Take bytes that the front's loop read from the channel; say why the task must end, '' where it need not."""
@@ -125,11 +123,19 @@ class Link:
                 self._tell(message)
         return why
 
+    def answer(self, number: int, answer: str) -> None:
+        """Answer a question; a gate that is gone by now is found out by the front's loop."""
+        self._try_to_send(("answer", number, answer))
+
+    def unattended(self) -> None:
+        """Say that nobody can be asked here any more."""
+        self._try_to_send(("unattended",))
+
     def finish(self) -> tuple[list[Row], int] | None:
         """End the gate and return its counts: rows and how many did not fit. None when it is gone already."""
         try:
             if self._counted is None:
-                self._ask_for_the_end()
+                self._try_to_send(("finish",))
                 while (message := self._frame())[0] != "summary":
                     self._tell(message)
                 self._counted = message[1], message[2]
@@ -139,9 +145,9 @@ class Link:
             self.close()
         return self._counted
 
-    def _ask_for_the_end(self) -> None:
+    def _try_to_send(self, message: tuple[Any, ...]) -> None:
         try:
-            self._send(("finish",))
+            self._send(message)
         except ChannelClosedError:
             return  # it may have said its last word before it went
 
@@ -166,6 +172,8 @@ class Link:
     def _tell(self, message: tuple[Any, ...]) -> None:
         if message[0] in ("warn", "failed"):
             self._warn(": ".join(part for part in message[1:] if part))
+        elif message[0] in ("asked", "closed") and self.on_question is not None:
+            self.on_question(message)
 
     def close(self) -> None:
         """Close our end, which ends what was served through it."""
@@ -183,7 +191,7 @@ class Link:
 
     def _expect(self, word: str) -> None:
         try:
-            while (message := self._frame())[0] == "warn":
+            while (message := self._frame())[0] in ("warn", "asked", "closed"):
                 self._tell(message)
         except (ChannelClosedError, OSError):
             raise StartError(self.gone_early, fix=self.again, code="gate") from None

@@ -74,6 +74,14 @@ class OutputFile:
         return f".{self._name[:64]}.{os.getpid()}.{os.urandom(4).hex()}"
 
 
+def status_text(source: str, status: int, signal: int, what: str) -> str:
+    """Return what a status file says: whose exit status it was, and what kept the command from running or ''."""
+    from _json import encode_basestring_ascii as quote
+
+    why = f', "what": {quote(what)}' if what else ""
+    return f'{{"source": "{source}", "exit": {status}, "signal": {signal or "null"}{why}}}\n'
+
+
 def _is_special(path: str) -> bool:
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)

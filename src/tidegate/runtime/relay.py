@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 ROOM = 65536  # what a pipe holds, pipe(7); more would only delay backpressure
 A_READ = 16384
+HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
+READABLE = select.POLLIN | HUNG_UP
 A_BLOCKING_WRITE = 512  # PIPE_BUF's floor: what poll(2) promises can be written without waiting
 
 
@@ -44,6 +46,8 @@ class Channel:
         self.source = source
         self.sink = sink
         self.paused = False
+        self.blocked = False  # nothing is written for now; what is read meanwhile waits, up to ROOM
+        self.wrote: Callable[[bytes], None] | None = None  # hears what was written
         self.ended = False  # nothing more will be read
         self.broken = False  # nothing more can be written
         self._close_source = close_source
@@ -66,13 +70,29 @@ class Channel:
     @property
     def wants_write(self) -> bool:
         """Whether to wait for the sink."""
-        return bool(self._held) and not self.broken
+        return bool(self._held) and not (self.broken or self.blocked)
 
     def readable(self) -> bool:
         """Whether the source has something, or an end, right now."""
         look = select.poll()
         look.register(self.source, select.POLLIN)
         return bool(look.poll(0))
+
+    def watch(self, masks: dict[int, int]) -> None:
+        """Add what to wait for, as poll(2) has it."""
+        if self.wants_read:
+            masks[self.source] = masks.get(self.source, 0) | select.POLLIN
+        if self.wants_write:
+            masks[self.sink] = masks.get(self.sink, 0) | select.POLLOUT
+
+    def move(self, ready: dict[int, int]) -> bool:
+        """Do what poll(2) says can be done; True where something moved."""
+        moved = False
+        if self.wants_write and ready.get(self.sink, 0) & (select.POLLOUT | HUNG_UP):
+            moved = self.write()
+        if self.wants_read and ready.get(self.source, 0) & READABLE:
+            moved = self.read() == 0
+        return moved
 
     def read(self) -> int:
         """Take what the source has now. Returns 0, or the errno of the error that ended it."""
@@ -94,7 +114,7 @@ class Channel:
 
     def write(self) -> bool:
         """Give the sink what it takes now; True where something moved."""
-        if not self._held or self.broken:
+        if not self._held or self.broken or self.blocked:
             return False
         try:
             sent = self._write(self._held)
@@ -103,10 +123,19 @@ class Channel:
         except OSError:
             self.abort()
             return False
+        if self.wrote is not None:
+            self.wrote(bytes(self._held[:sent]))
         del self._held[:sent]
         if self.ended and not self._held:
             self._shut_sink()
         return sent > 0
+
+    def settle(self) -> None:
+        """Move what is there, as far as the sink takes it at once."""
+        while self.wants_read and self.readable():
+            self.read()
+            if self.wants_write:
+                break
 
     def feed(self, data: bytes) -> None:
         """Put bytes of our own behind what waits for the sink."""

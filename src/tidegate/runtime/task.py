@@ -15,6 +15,7 @@ from tidegate.holds.name_files import own_names
 from tidegate.model.errors import StartError
 from tidegate.model.value import Value
 from tidegate.model.verdict import Phase, Verdict
+from tidegate.runtime.channel import ASK, NO_ONE
 from tidegate.runtime.environment import task_environment, without_proxies
 
 TYPE_CHECKING = False
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 
 GATE_HOST = "127.0.0.1"
 GATE_PORT = 3128  # squid's, and HLD-4's: what people expect of a proxy
-
-NO_ONE, WAIT = "no", "wait"
-"""Who is asked about a connection: nobody, or whoever watches the server (ASK-4)."""
 
 
 class Order(Value):
@@ -64,6 +62,7 @@ class Order(Value):
     ssh_keys: tuple[KeyUse, ...] = ()
     strict: bool = False
     ask: str = NO_ONE
+    state: str = ""
     ports: tuple[int, ...] = ()
     met: tuple[tuple[str, int], ...] = ()
 
@@ -151,9 +150,16 @@ def run_behind_gate(
                 "met": met,
                 "publish": tuple((one.addresses, one.port, one.inside, one.named) for one in order.publish),
                 "ask": order.ask,
+                "state": order.state,
+                "home": order.environ.get("HOME", "/"),
                 **_about(order, "netns"),
             }
         )
+    asking = None
+    if order.ask == ASK:
+        from tidegate.runtime.ask_screen import AskScreen
+
+        asking = AskScreen(link, " ".join(order.command), clock)
     environment = task_environment(
         order.environ,
         task=order.task,
@@ -202,6 +208,7 @@ def run_behind_gate(
             last=phase == order.phase,
             on_gate_message=link.heard,
             gone=link.gone,
+            asking=asking,
         )
 
     kept_from = None

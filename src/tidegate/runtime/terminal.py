@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import termios
 from fcntl import ioctl
+from struct import pack, unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,6 +140,15 @@ class Terminal:
         except OSError:
             return False
         return True
+
+    def jolt(self) -> None:
+        """Give the pty a window of one row less, until `pass_size_on`: what is drawn in it is drawn anew."""
+        try:
+            rows, *rest = unpack("HHHH", ioctl(self.fd, termios.TIOCGWINSZ, bytes(8)))
+            self._size = b""
+            ioctl(self._pty, termios.TIOCSWINSZ, pack("HHHH", rows - 1 if rows > 1 else rows + 1, *rest))
+        except OSError:
+            return  # gone
 
     def holds_interrupt(self, data: bytes) -> bool:
         """Whether these keystrokes hold the interrupt or the quit key."""

@@ -7,6 +7,8 @@ that a front speaks with a gate of its own and with the server alike:
                      ["exec", {"version", "task", "command", "hold", ...}]             a command of a created task
                      ["task", verb, {"version", ...}]                                  see task_desk.py
     server -> front  ["ready", {...}], or ["failed", what, fix, code] and the end; for a task ["done", result]
+    server -> front  with --ask: ["asked", question] when one of its task opens or changes, ["closed", question]
+    front -> server  ["answer", number, answer], ["unattended"] when its terminal is gone
     front -> server  ["sockets", roles] with descriptors, ["begin", Unix time], ["next", phase, roles] with descriptors,
                      ["finish"]
     server -> front  ["serving"], and at the end ["summary", rows, more]
@@ -33,7 +35,7 @@ from tidegate.model.publish import Publish
 from tidegate.model.verdict import Phase
 from tidegate.policy.policy import make_policy
 from tidegate.policy.snapshot import from_json
-from tidegate.runtime.channel import LENGTH, MAX_FRAME, descriptors_of, frame
+from tidegate.runtime.channel import ASK, LENGTH, MAX_FRAME, descriptors_of, frame
 from tidegate.runtime.services import Services
 from tidegate.runtime.task import ports_of
 from tidegate.server.background import start
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
     from tidegate.server.living import Exec, Living
     from tidegate.server.tasks import Registry
+    from tidegate.server.terminals import Terminals
 
 _PIECE = 1 << 18
 _MOST_UNSENT = 1 << 20  # bytes a front may leave unread before it is let go
@@ -57,8 +60,9 @@ _TOO_MANY = StartError("as many commands run behind this server as it takes", fi
 class FrontDoor:
     """Accepts fronts on a listening unix socket, which it owns; everything on the loop's thread."""
 
-    def __init__(self, registry: Registry, listener: socket.socket) -> None:
+    def __init__(self, registry: Registry, terminals: Terminals, listener: socket.socket) -> None:
         self._registry = registry
+        self._terminals = terminals
         self._listener = listener
         self._fronts: set[_Front] = set()
 
@@ -79,7 +83,7 @@ class FrontDoor:
                 loop.call_later(0.2, self._open_again)
                 return
             sock.setblocking(False)
-            front = _Front(sock, self._registry, self._fronts.discard)
+            front = _Front(sock, self._registry, self._terminals, self._fronts.discard)
             self._fronts.add(front)
             why = refusal(sock)
             if why:
@@ -109,9 +113,13 @@ class FrontDoor:
 class _Front:
     """One conversation. Messages are handled one after the other."""
 
-    def __init__(self, sock: socket.socket, registry: Registry, gone: Callable[[_Front], object]) -> None:
+    def __init__(
+        self, sock: socket.socket, registry: Registry, terminals: Terminals, gone: Callable[[_Front], object]
+    ) -> None:
         self._sock = sock
         self._registry = registry
+        self._terminals = terminals
+        self._asking: Exec | None = None
         self._gone = gone
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray()
@@ -233,6 +241,7 @@ class _Front:
             self.fail(StartError(f"the server cannot do that: {type(error).__name__}: {error}", code="front"))
         finally:
             exec_, self._exec = self._exec, None
+            await self._unattended()
             if exec_ is not None:
                 await self._registry.end_exec(exec_)
             self.close()
@@ -245,6 +254,8 @@ class _Front:
             "sockets": self._sockets,
             "begin": self._begin,
             "next": self._next,
+            "answer": self._answer,
+            "unattended": self._unattended,
             "finish": self._finish,
         }
         handler = handlers.get(message[0])
@@ -295,6 +306,10 @@ class _Front:
             ]
         )
 
+        if self._exec is not None and self._exec.ask == ASK:
+            self._asking = self._exec
+            self._terminals.join(self._exec)
+
     async def _task(self, verb: str, order: dict[str, Any]) -> None:
         _check_version(order)
         self.say(["done", await do(self._registry, verb, order)])
@@ -323,6 +338,14 @@ class _Front:
 
     async def _begin(self, at: float) -> None:
         await self._registry.begin(self._own(), at)
+
+    async def _answer(self, number: int, answer: str) -> None:
+        await self._terminals.answer(self._own(), number, answer)
+
+    async def _unattended(self) -> None:
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            self._terminals.leave(asking)
 
     async def _finish(self) -> None:
         exec_ = self._own()

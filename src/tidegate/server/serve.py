@@ -30,6 +30,7 @@ from tidegate.server.place import Place
 from tidegate.server.presence import Presence
 from tidegate.server.shapes import place, question_shape, rule_shape
 from tidegate.server.tasks import Registry
+from tidegate.server.terminals import Terminals
 from tidegate.state.sqlite import open_store
 
 if TYPE_CHECKING:
@@ -119,9 +120,10 @@ class Server:
             release=self._release,
             cut=self._cut,
             tell=self._question,
-            present=self.presence.present,
+            present=self._present,
             new_id=self.store.next_question_id,
         )
+        self.terminals = Terminals(self.desk.questions, self.answer)
         self.gate = GateThread(
             asker=self.desk,
             protected_ports=frozenset(),
@@ -146,7 +148,7 @@ class Server:
         await in_thread(self.answers.put_right)
         await self._put_right()
         self._clockwork = start(self._watch_clocks(), "the questions' clock")
-        self._door = FrontDoor(self.registry, self.place.listen(FRONT_SOCKET))
+        self._door = FrontDoor(self.registry, self.terminals, self.place.listen(FRONT_SOCKET))
         self._door.open()
 
     def announce(self, api_port: int = 0) -> None:
@@ -285,10 +287,15 @@ class Server:
             if event.kind != "answered":
                 self.log.append(f"question.{event.kind}", question.task, question=question.id)
         self._asked.set()
+        self.terminals.tell(question)
         self.bus.publish("question", question_shape(question, self._name(question.task)))
 
     def _name(self, task: str) -> str:
         return next((one.name for one in self.registry.living() if one.id == task), "")
+
+    def _present(self, task: str) -> bool:
+        # On any thread: whether somebody could answer (ASK-4).
+        return self.presence.present(task) or self.terminals.present(task)
 
     def _release(self, callback: Callable[[], None]) -> None:
         self.gate.post(callback)

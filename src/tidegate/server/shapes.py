@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidegate.questions.shape import question_shape as question_shape  # noqa: PLC0414  where the others are
+
 if TYPE_CHECKING:
     from typing import Any
 
-    from tidegate.model.question import Question
     from tidegate.state.store import RuleRecord, TaskRecord
 
 
@@ -38,35 +39,6 @@ def task_shape_of_record(record: TaskRecord) -> dict[str, Any]:
         "questions": 0,
         "by": record.by,
         "warnings": [],
-    }
-
-
-def question_shape(question: Question, task_name: str) -> dict[str, Any]:
-    """Return a question."""
-    decision = question.decision
-    return {
-        "id": question.id,
-        "task": question.task,
-        "task_name": task_name,
-        "folder": question.folder,
-        "host": question.host,
-        "label": question.label,
-        "port": question.port,
-        "phase": question.phase.value,
-        "rule": decision.rule_text,
-        "rule_name": decision.name,
-        "source": decision.source,
-        "opened_at": question.opened_at,
-        "deadline_at": question.deadline_at,
-        "waiting": question.waiting,
-        "state": question.state.value,
-        "answer": question.answer.value if question.answer is not None else None,
-        "answered_at": question.answered_at,
-        "by": question.by,
-        "group": question.group,
-        "warnings": list(question.warnings),
-        "no_remember": question.no_remember,
-        "problem": question.problem,
     }
 
 

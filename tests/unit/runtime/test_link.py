@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from _socket import socket, socketpair
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,11 +29,13 @@ def _frame(value: Any) -> bytes:
 
 
 @pytest.fixture
-def ends() -> tuple[_Plain, socket, list[str]]:
+def ends() -> Iterator[tuple[_Plain, socket, list[str]]]:
     """A link, its other end, and what it warned of."""
     ours, theirs = socketpair()
     warned: list[str] = []
-    return _Plain(ours, warned.append), theirs, warned
+    yield _Plain(ours, warned.append), theirs, warned
+    ours.close()
+    theirs.close()
 
 
 def test_an_end_from_outside_says_why_and_keeps_the_counts(ends: tuple[_Plain, socket, list[str]]) -> None:
@@ -75,3 +78,22 @@ def test_what_is_known_already_is_not_waited_for(ends: tuple[_Plain, socket, lis
     assert link.why_not() is not None
     gate.close()
     link.close()
+
+
+def test_questions_are_heard_wherever_they_come_and_answers_sent(ends: tuple[_Plain, socket, list[str]]) -> None:
+    """ASK-5: before the gate serves, while the command runs, and not where nobody asked for them."""
+    link, gate, warned = ends
+    gate.sendall(_frame(["asked", {"id": 1}]) + _frame(["ready", {}]))
+    link.confirm_known()
+    heard: list[Any] = []
+    link.on_question = heard.append
+    gate.sendall(_frame(["asked", {"id": 2}]) + _frame(["serving"]))
+    link.confirm()
+    assert link.heard(_frame(["closed", {"id": 2}])) == ""
+    assert heard == [["asked", {"id": 2}], ["closed", {"id": 2}]]
+    link.answer(2, "deny")
+    link.unattended()
+    assert gate.recv(1000) == _frame(["answer", 2, "deny"]) + _frame(["unattended"])
+    assert warned == []
+    gate.close()
+    link.answer(2, "deny")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 
 from tidegate.runtime.relay import ROOM, Channel
@@ -169,3 +170,28 @@ def test_sockets_are_used_without_waiting_and_without_changing_them() -> None:
             channel.write()
             channel.read() if channel.wants_read else None
         assert got == sent
+
+
+def test_a_blocked_channel_keeps_what_it_reads_and_says_what_it_wrote() -> None:
+    """ASK-5: output waits, up to its bound, while something else has the terminal."""
+    source, feeding = pipe()
+    reading, sink = pipe()
+    channel = Channel(source, sink)
+    wrote: list[bytes] = []
+    channel.wrote = wrote.append
+    channel.blocked = True
+    os.write(feeding, b"held")
+    masks: dict[int, int] = {}
+    channel.watch(masks)
+    assert masks == {source: select.POLLIN}
+    assert channel.move({source: select.POLLIN})
+    assert not channel.wants_write
+    assert not channel.move({sink: select.POLLOUT})
+    assert wrote == []
+    channel.blocked = False
+    os.write(feeding, b" back")
+    assert channel.move({sink: select.POLLOUT})
+    channel.settle()
+    assert os.read(reading, 100) == b"held back"
+    assert wrote == [b"held", b" back"]
+    close(source, feeding, reading, sink)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tidegate.model.verdict import Phase
 from tidegate.policy.layers import command_line, join
-from tidegate.runtime.task import Order, _ports_of, _spec, proxies_of
+from tidegate.runtime.task import Order, _spec, ports_of, proxies_of
 
 ORDER = Order(
     task="t1",
@@ -43,5 +44,5 @@ def test_ports_are_the_policys() -> None:
             allow=("a.test:8443", "b.test", "[2600:beef::1]:99", "[::1]:98"), ask=("c.test:7",), deny=("d.test:6",)
         )
     )
-    assert {99, 7, 8443} <= set(_ports_of(policy, "runtime"))
-    assert not {6, 98} & set(_ports_of(policy, "runtime"))  # a service of this machine is met without
+    assert {99, 7, 8443} <= set(ports_of(policy, Phase.RUNTIME))
+    assert not {6, 98} & set(ports_of(policy, Phase.RUNTIME))  # a service of this machine is met without
