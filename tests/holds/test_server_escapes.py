@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from tests.lab.api import Lab
 from tests.product import LAUNCHER, PYTHON, Product
-from tests.served import Served
+from tests.served import Served, until
 
 # Each attempt says "done" where it got what it wanted. STATE, SERVER and LAUNCHER are filled in.
 ATTEMPTS = {
@@ -39,13 +40,77 @@ ATTEMPTS = {
         "subprocess.run([LAUNCHER, 'task', 'phase', os.environ['TIDEGATE_TASK'], 'install'], check=True, "
         "capture_output=True)"
     ),
+    "answer_by_the_command": "command('answer', '1', 'allow')",
+    "read_questions_by_the_command": "command('questions')",
+    "make_a_token_by_the_command": "command('token', 'create', '--owner', 'mine-%d' % os.getpid())",
+    "allow_a_host_by_the_command": "command('allow', 'evil.test', '--task', os.environ['TIDEGATE_TASK'])",
+    "trust_its_folder_by_the_command": (
+        "open('tidegate.yaml', 'w').write('network: {runtime: {allow: [evil.test]}}'); "
+        "command('policy', 'trust', '--yes')"
+    ),
+    "ask_the_api_by_its_socket": (
+        "os.chdir(STATE + '/run'); s = socket.socket(socket.AF_UNIX); s.connect('api.sock'); "
+        "s.sendall(b'GET /api/tasks HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n'); assert b' 200 ' in s.recv(64)"
+    ),
+    "reach_the_api_on_loopback": "assert status('127.0.0.1')",
+    "reach_the_api_by_the_unspecified_address": "assert status('0.0.0.0')",
+    "use_the_api_on_loopback": "assert status('127.0.0.1') == 200",
+    "use_the_api_by_ipv6": "assert status('::1') or status('::ffff:127.0.0.1') == 200",
+    "use_the_api_by_the_machines_name": "assert status(socket.gethostbyname(socket.gethostname())) == 200",
+    "reach_the_api_through_the_gate": "assert status('127.0.0.1', tunnel=True)",
+    "reach_the_api_in_clear_text_through_the_gate": "assert forwarded()",
+    "find_a_token": "assert any(sha256(found).hexdigest() == TOKEN for found in tokens())",
+    "find_a_connection_to_the_server": "assert any(b'tidegate' in name(fd) for fd in os.listdir('/proc/self/fd'))",
 }
+# A hold without a fence has the machine's loopback; what is reached there wants a token.
+REACHED_IN_OPEN = {"reach_the_api_on_loopback", "reach_the_api_by_the_unspecified_address"}
 # Outside these need a task, or are another matter for a process of the same user (ptrace scopes differ by machine).
-NOT_OUTSIDE = {"move_its_own_phase", "trace_the_server", "get_a_descriptor_of_the_server", "look_at_the_servers_memory"}
+NOT_OUTSIDE = {
+    *("move_its_own_phase", "trace_the_server", "get_a_descriptor_of_the_server", "look_at_the_servers_memory"),
+    *("answer_by_the_command", "allow_a_host_by_the_command"),
+    *("use_the_api_on_loopback", "use_the_api_by_ipv6", "use_the_api_by_the_machines_name"),
+    *("reach_the_api_through_the_gate", "reach_the_api_in_clear_text_through_the_gate"),
+    *("find_a_token", "find_a_connection_to_the_server"),
+}
 
 PROGRAM = """
-import ctypes, json, os, socket, subprocess
-STATE, SERVER, LAUNCHER = {state!r}, {server!r}, {launcher!r}
+import ctypes, http.client, json, os, re, socket, subprocess, urllib.parse
+from glob import glob
+from hashlib import sha256
+STATE, SERVER, LAUNCHER, PORT, TOKEN = {state!r}, {server!r}, {launcher!r}, {port!r}, {token!r}
+PROXY = urllib.parse.urlsplit(os.environ.get('HTTP_PROXY', 'http://127.0.0.1:1'))
+
+def command(*words):
+    subprocess.run([LAUNCHER, *words], check=True, capture_output=True, stdin=subprocess.DEVNULL)
+
+def status(host, tunnel=False):
+    wire = http.client.HTTPConnection(*((PROXY.hostname, PROXY.port) if tunnel else (host, PORT)), timeout=10)
+    if tunnel:
+        wire.set_tunnel(host, PORT)
+    wire.request('GET', '/api/tasks', headers={{'Host': '127.0.0.1:%d' % PORT}})
+    return of_the_api(wire.getresponse())
+
+def of_the_api(answer):
+    return answer.status if answer.getheader('Content-Security-Policy') else 0  # or it is the gate's
+
+def forwarded():
+    wire = http.client.HTTPConnection(PROXY.hostname, PROXY.port, timeout=10)
+    wire.request('GET', 'http://127.0.0.1:%d/api/tasks' % PORT)
+    return of_the_api(wire.getresponse())
+
+def tokens():
+    for path in glob('/proc/[0-9]*/environ') + glob('/proc/[0-9]*/cmdline') + glob(STATE + '/*'):
+        try:
+            yield from re.findall(rb'tg_[A-Za-z0-9_-]{{40,}}', open(path, 'rb').read())
+        except OSError:
+            pass
+
+def name(fd):
+    try:
+        return os.fsencode(str(socket.socket(fileno=os.dup(int(fd))).getpeername()))
+    except OSError:
+        return b''
+
 said = {{}}
 for name, code in {attempts!r}.items():
     try:
@@ -58,7 +123,16 @@ print(json.dumps(said))
 
 
 def _program(server: Served) -> str:
-    return PROGRAM.format(state=str(server.state), server=server.pid, launcher=LAUNCHER, attempts=ATTEMPTS)
+    secret = server.tidegate("token", "create", "--owner", "a person").stdout.strip()
+    assert secret.startswith("tg_"), secret
+    return PROGRAM.format(
+        state=str(server.state), server=server.pid, launcher=LAUNCHER, attempts=ATTEMPTS, port=_port(server),
+        token=sha256(secret.encode()).hexdigest(),
+    )  # fmt: skip
+
+
+def _port(server: Served) -> int:
+    return int(until(lambda: json.loads((server.state / "run" / "server.json").read_text())["api_port"]))
 
 
 @pytest.fixture(scope="module", params=["root", "user"] if os.geteuid() == 0 else ["user"])
@@ -73,19 +147,24 @@ def test_no_hold_lets_a_task_reach_its_server(user: str, hold: str, tmp_path: Pa
     assert lab
     product = Product(tmp_path, user=user == "user")
     with Served(product) as server:
+        allow = ["--allow", f"127.0.0.1:{_port(server)}"]  # no rule leads to a port that is protected (ADR-1)
         if hold == "exec":
-            task = server.tidegate("task", "create").stdout.strip()
+            task = server.tidegate("task", "create", *allow).stdout.strip()
             words = ["exec", task]
         else:
-            words = ["run", *([hold] if hold else [])]
+            words = ["run", *([hold] if hold else allow)]
         done = server.tidegate(*words, "--", PYTHON, "-c", _program(server))
         assert done.returncode == 0, done.stderr
         said = json.loads(done.stdout.splitlines()[-1])
         assert set(said) == set(ATTEMPTS)
-        assert [name for name, how in said.items() if how == "done"] == []
+        done_inside = {name for name, how in said.items() if how == "done"}
+        assert done_inside == (REACHED_IN_OPEN if hold == "--open-network" else set())
         assert not (server.state / "run" / "planted").exists()
         # A task moved nothing, and the server is as it was.
-        assert not [line for line in server.actions() if line["type"] == "task.phase"]
+        changed = {"task.phase", "task.changed", "question.answered", "trust.added"}
+        assert [line["type"] for line in server.actions() if line["type"] in changed] == []
+        made = [line["name"] for line in server.actions() if line["type"] == "token.created"]
+        assert made == ["a person"]
         assert server.json("task", "list", "--all")
 
 
