@@ -31,6 +31,7 @@ from tidegate.model.errors import TidegateError
 from tidegate.runtime.channel import ChannelClosedError, receive, send
 from tidegate.runtime.ssh_tools import (
     CHECK,
+    KNOWN,
     SOCKET,
     Served,
     add_key,
@@ -39,6 +40,7 @@ from tidegate.runtime.ssh_tools import (
     known_hosts_files,
     next_message,
     start_agent,
+    without_revoked,
 )
 from tidegate.wire import ssh_agent as wire
 
@@ -57,7 +59,6 @@ def agent_main(channel: _socket.socket, uses: tuple[KeyUse, ...], folder: str, e
     agent = 0
     caller = environ.get("SSH_AUTH_SOCK", "")
     caller = os.path.abspath(caller) if caller else ""
-    known = known_hosts_files(environ.get("HOME", ""))
     try:
         os.chdir(folder)  # the socket's path may be longer than a socket's path can be
         capabilities.no_new_privileges()
@@ -66,6 +67,7 @@ def agent_main(channel: _socket.socket, uses: tuple[KeyUse, ...], folder: str, e
         hosts: dict[str, list[str]] = {}
         for use in uses:
             hosts.setdefault(use.key, []).append(use.host)
+        known = without_revoked(known_hosts_files(environ.get("HOME", "")))
         keys = [add_key(key, tuple(names), known, caller) for key, names in hosts.items()]
         send(channel, ("ready",))
         Filter(keys, caller).serve(channel)
@@ -79,7 +81,7 @@ def agent_main(channel: _socket.socket, uses: tuple[KeyUse, ...], folder: str, e
         if agent:
             os.kill(agent, 9)
             os.waitpid(agent, 0)
-        for name in (SOCKET, CHECK, f"{CHECK}.pub"):
+        for name in (SOCKET, CHECK, f"{CHECK}.pub", KNOWN):
             if os.path.lexists(name):
                 os.unlink(name)
         os._exit(0)

@@ -23,7 +23,7 @@ from tidegate.model.value import Value
 from tidegate.wire import ssh_agent as wire
 
 PATIENCE = 10.0  # seconds for the tools that set up the agent
-SOCKET, CHECK = "agent", "check"  # names in the folder of this run
+SOCKET, CHECK, KNOWN = "agent", "check", "known"  # names in the folder of this run
 FINGERPRINT = "SHA256:"
 _LARGEST_KEY = 65536
 
@@ -275,3 +275,33 @@ def known_hosts_files(home: str) -> tuple[str, ...]:
     places = [Path(home, ".ssh", name) for name in ("known_hosts", "known_hosts2")] if home else []
     places += [Path("/etc/ssh", name) for name in ("ssh_known_hosts", "ssh_known_hosts2")]
     return tuple(str(path) for path in places if path.is_file())
+
+
+def without_revoked(files: tuple[str, ...]) -> tuple[str, ...]:
+    """Return these known_hosts files, or one made of them without the keys that a line of theirs revokes.
+
+    ssh refuses such a key for whatever host; ssh-add looks for no `@revoked` and would bind to it (sshd(8)).
+
+    Raises:
+        StartError: when one cannot be read.
+    """
+    try:
+        lines = [line for file in files for line in Path(file).read_bytes().splitlines()]
+    except OSError as error:
+        raise StartError(
+            f"--ssh-key: {error.filename} cannot be read: {os.strerror(error.errno or 0)}",
+            fix="make it readable, or move it away",
+            code="ssh-key",
+        ) from None
+    revoked = {_host_key(line) for line in lines if line.lstrip().startswith(b"@revoked")}
+    if not revoked:
+        return files
+    Path(KNOWN).write_bytes(b"".join(line + b"\n" for line in lines if _host_key(line) not in revoked))
+    return (KNOWN,)
+
+
+def _host_key(line: bytes) -> bytes:
+    """The key of one line of known_hosts as it is written; empty where there is none."""
+    words = line.split()
+    at = 3 if words and words[0].startswith(b"@") else 2
+    return words[at] if len(words) > at else b""

@@ -143,3 +143,19 @@ def test_a_message_is_whole_or_none() -> None:
             theirs.sendall(data)
             theirs.shutdown(socket.SHUT_WR)
             assert ssh_tools.next_message(ours) == message
+
+
+def test_a_revoked_host_key_is_none(folder: Path) -> None:
+    """HLD-14: ssh refuses such a key for whatever host, though another line names it; its neighbours stay known."""
+    revoked, good = make_key(folder / "one"), make_key(folder / "two")
+    make_key(folder / "id")
+    plain, marked = folder / "plain", folder / "marked"
+    plain.write_text(f"a.test {revoked}\nb.test {good}\n")
+    marked.write_text(f"# a remark\n\n@revoked * {revoked}\n")
+    assert ssh_tools.without_revoked((str(plain),)) == (str(plain),)
+    known = ssh_tools.without_revoked((str(plain), str(marked)))
+    with pytest.raises(StartError, match=r"no host key of a\.test is known"):
+        ssh_tools.add_key(str(folder / "id"), ("a.test",), known, "")
+    assert ssh_tools.add_key(str(folder / "id"), ("b.test",), known, "").hosts == "b.test"
+    with pytest.raises(StartError, match="cannot be read"):
+        ssh_tools.without_revoked((str(folder / "missing"),))
