@@ -49,7 +49,7 @@ def tasks_are_listed_newest_first(one: Store, other: Store) -> None:
     """By pages, living or ended; tasks of the same moment are all listed, once."""
     for index in range(7):
         one.create_task(task(f"t{index}", at=float(index // 2)))
-    assert one.end_task("t3", 9.0, "exited 0")
+    assert one.end_task("t3", 9.0, "exited 0", 12, 5)
     assert not one.end_task("t3", 10.0, "again")
     assert not one.end_task("t9", 10.0, "never was")
     assert [record.id for record in other.tasks()] == ["t6", "t5", "t4", "t3", "t2", "t1", "t0"]
@@ -59,7 +59,7 @@ def tasks_are_listed_newest_first(one: Store, other: Store) -> None:
     assert other.tasks(before="no such task") == ()
     ended = other.task("t3")
     assert ended is not None
-    assert (ended.ended_at, ended.outcome) == (9.0, "exited 0")
+    assert (ended.ended_at, ended.outcome, ended.connections, ended.refused) == (9.0, "exited 0", 12, 5)
 
 
 def living_tasks_change(one: Store, other: Store) -> None:

@@ -61,7 +61,7 @@ class Ledger:
         self.questions: dict[str, int] = {}  # open ones by task
         self._desk = desk
         self._bus = bus
-        self._ends: dict[str, tuple[float, str]] = {}  # of tasks whose end is not in the store yet
+        self._ends: dict[str, tuple[float, str, int, int]] = {}  # of tasks whose end is not in the store yet
         self._home = home_folder(environ)
         self._settings = settings
         self._clock = clock
@@ -162,19 +162,20 @@ class Ledger:
         self._desk.close_task(task.id)
         self.questions.pop(task.id, None)
         at = self._clock()
-        self._ends[task.id] = at, outcome
+        shown = task.view()
+        self._ends[task.id] = at, outcome, shown["connections"], shown["refused"]
         await in_thread(self.keep_ends)
         self.log.append("task.ended", task.id, outcome=outcome)
-        self.publish("task", task.view() | {"state": "ended", "ended_at": at, "outcome": outcome})
+        self.publish("task", shown | {"state": "ended", "ended_at": at, "outcome": outcome})
 
     def keep_ends(self) -> None:
         """Put into the store which tasks have ended, those too that it could not take before. Never raises.
 
         A task has ended whether that can be kept or not: its front is answered, and others can end (JRN-5).
         """
-        for id_, (at, outcome) in list(self._ends.items()):
+        for id_, end in list(self._ends.items()):
             try:
-                self.store.end_task(id_, at, outcome)
+                self.store.end_task(id_, *end)
             except NotSavedError:
                 return  # a full disk, or another process in the way: with the next end, or that of the server
             self._ends.pop(id_, None)

@@ -28,7 +28,7 @@ BLOCK = 100  # numbers of questions that one write reserves; those not used when
 _HERE = "folder = ? AND dev = ? AND ino = ?"
 _TASK = (
     'id, folder, dev, ino, created_at, policy, name, command, phase, wait_seconds, hold, network, "by", owner_pid, '
-    "ended_at, outcome, operator"
+    "ended_at, outcome, operator, connections, refused"
 )
 _ANSWER = 'question, task, folder, dev, ino, host, port, phase, answer, until, connections, bytes, "by", at'
 _RULE = 'id, folder, dev, ino, host, port, phase, at, "by", question'
@@ -74,6 +74,7 @@ class SqliteStore:
             record.id, *_folder(record.folder), record.created_at, record.policy, record.name,
             json.dumps(record.command), record.phase.value, record.wait_seconds, record.hold, record.network,
             record.by, record.owner_pid, record.ended_at, record.outcome, record.operator,
+            record.connections, record.refused,
         )  # fmt: skip
         with self._database.transaction() as db:
             try:
@@ -117,11 +118,13 @@ class SqliteStore:
             ).fetchone()
         return None if row is None else _task(row)
 
-    def end_task(self, id: str, at: float, outcome: str) -> bool:  # noqa: A002 - likewise
+    def end_task(self, id: str, at: float, outcome: str, connections: int = 0, refused: int = 0) -> bool:  # noqa: A002 - likewise
         """See Store."""
         with self._database.transaction() as db:
             done = db.execute(
-                "UPDATE tasks SET ended_at = ?, outcome = ? WHERE id = ? AND ended_at IS NULL", (at, outcome, id)
+                "UPDATE tasks SET ended_at = ?, outcome = ?, connections = ?, refused = ? "
+                "WHERE id = ? AND ended_at IS NULL",
+                (at, outcome, connections, refused, id),
             )
             db.execute("DELETE FROM grants WHERE task = ?", (id,))
         return done.rowcount > 0

@@ -27,7 +27,7 @@ class TaskRecord(Value):
     """One task.
 
     `policy` is its frozen snapshot as JSON, `operator` what the operator changed since, likewise; `owner_pid` is the
-    process it ends with, 0 without one.
+    process it ends with, 0 without one. `connections` and `refused` are counted when it ends.
     """
 
     id: str
@@ -45,6 +45,8 @@ class TaskRecord(Value):
     ended_at: float | None = None
     outcome: str = ""
     operator: bytes = b""
+    connections: int = 0
+    refused: int = 0
 
 
 class RuleRecord(Value):
@@ -110,8 +112,8 @@ class Store(Protocol):
     def change_task(self, id: str, **changes: Any) -> TaskRecord | None:  # noqa: A002 - likewise
         """Change name, phase, wait_seconds, network, owner_pid, operator of a living task; None where it has ended."""
 
-    def end_task(self, id: str, at: float, outcome: str) -> bool:  # noqa: A002 - likewise
-        """Mark a task as ended, and drop its grants; False where it has ended already, or never was."""
+    def end_task(self, id: str, at: float, outcome: str, connections: int = 0, refused: int = 0) -> bool:  # noqa: A002 - likewise
+        """Mark a task as ended, with its counts, and drop its grants; False where it has ended, or never was."""
 
     # Answers and what they mean.
 

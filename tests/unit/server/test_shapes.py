@@ -17,7 +17,9 @@ FOLDER = FolderKey("/w", 1, 2)
 
 def test_a_record_is_shown_like_a_living_task() -> None:
     """SRV-2: one shape for both, as JSON; an ended one says when and how."""
-    record = TaskRecord("t1", FOLDER, 1.0, b"{}", command=("a", "b"), ended_at=2.0, outcome="done")
+    record = TaskRecord(
+        "t1", FOLDER, 1.0, b"{}", command=("a", "b"), ended_at=2.0, outcome="done", connections=3, refused=2
+    )
     shape = task_shape_of_record(record)
     assert (shape["state"], shape["ended_at"], shape["outcome"], shape["command"]) == (
         "ended",
@@ -25,6 +27,7 @@ def test_a_record_is_shown_like_a_living_task() -> None:
         "done",
         ["a", "b"],
     )
+    assert (shape["connections"], shape["refused"]) == (3, 2)
     assert json.loads(json.dumps(shape)) == shape
     assert task_shape_of_record(record.replace(ended_at=None))["state"] == "living"
 

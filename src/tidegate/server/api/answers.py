@@ -32,7 +32,7 @@ class Exec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """One task. `execs` are its commands that run now; the counts are 0 for one that has ended."""
+    """One task. `execs` are its commands that run now; the counts are 0 where a server was killed."""
 
     id: str
     name: str

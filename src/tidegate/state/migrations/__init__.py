@@ -5,7 +5,12 @@ A step that has been published is never edited; what changes is a new step. VERS
 
 from __future__ import annotations
 
-from tidegate.state.migrations import m0001, m0002, m0003
+from tidegate.state.migrations import m0001, m0002, m0003, m0004
 
-STEPS: tuple[tuple[str, ...], ...] = (m0001.STATEMENTS, m0002.STATEMENTS, m0003.STATEMENTS)
+STEPS: tuple[tuple[str, ...], ...] = (
+    m0001.STATEMENTS,
+    m0002.STATEMENTS,
+    m0003.STATEMENTS,
+    m0004.STATEMENTS,
+)
 VERSION = len(STEPS)
