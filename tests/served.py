@@ -28,18 +28,18 @@ def until(condition: Callable[[], Any], what: str = "it did not happen") -> Any:
 
 
 class Served:
-    """`./tidegate serve` as a child of the test; in the end it is told to end, and waited for."""
+    """`./tidegate serve WORDS` as a child of the test; in the end it is told to end, and waited for."""
 
-    def __init__(self, product: Product) -> None:
+    def __init__(self, product: Product, *words: str) -> None:
         self.product = product
         self.state: Path = product.state
-        self.process = self._start()
+        self.process = self._start(words)
         self.info = json.loads(until(self._announced))
         self.pid = int(self.info["pid"])
 
-    def _start(self) -> subprocess.Popen[str]:
+    def _start(self, words: tuple[str, ...]) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            self.product.argv("serve"),
+            self.product.argv("serve", *words),
             cwd=self.product.folder,
             env=self.product.environment,
             stdin=subprocess.DEVNULL,

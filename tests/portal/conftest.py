@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.portal.kit import Chromium, Curls, Visit
+from tests.portal.kit import Chromium, Curls, Visit, portal_url
 from tests.product import Product
 from tests.served import Served
 
@@ -50,7 +50,7 @@ def visit(chromium: Chromium, served: Served) -> Iterator[Callable[..., Visit]]:
     visits: list[Visit] = []
 
     def open_one(*words: str, **options: Any) -> Visit:
-        visits.append(Visit(chromium, served, *words, **options))
+        visits.append(Visit(chromium, portal_url(served, *words), **options))
         return visits[-1]
 
     yield open_one

@@ -54,20 +54,18 @@ class Chromium:
 class Visit:
     """One person at one browser. `faults` is what the page did that it must never do."""
 
-    def __init__(self, chromium: Chromium, served: Served, *words: str, **options: Any) -> None:
-        """Sign in with `tidegate portal WORDS`; `options` are those of a browser context."""
+    def __init__(self, chromium: Chromium, url: str, **options: Any) -> None:
+        """Open a URL that has a one-time code; `options` are those of a browser context."""
         self.faults: list[str] = []
         self.may_lose_the_line = False
         self.context = chromium.browser.new_context(**options)
         self.context.set_default_timeout(PATIENCE)
-        self.origin = f"http://127.0.0.1:{served.info['api_port']}"
+        self.origin = url.partition("/#")[0]
         self.page: Page = self.context.new_page()
         self.page.on("console", self._said)
         self.page.on("pageerror", lambda error: self.faults.append(f"exception: {error}"))
         self.context.on("request", self._asked)
-        done = served.tidegate("portal", "--print", *words)
-        assert done.returncode == 0, done.stderr
-        self.page.goto(done.stdout.strip())
+        self.page.goto(url)
         self.expect_line("live")
 
     def _said(self, message: ConsoleMessage) -> None:
@@ -119,6 +117,13 @@ class Visit:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def portal_url(served: Served, *words: str) -> str:
+    """Return what `tidegate portal --print WORDS` prints: the portal's address with a one-time code."""
+    done = served.tidegate("portal", "--print", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 class Curls:

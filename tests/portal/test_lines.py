@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.portal.kit import portal_url
 from tests.served import Served
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def test_a_reload_keeps_the_token_and_another_tab_has_none(visit: Callable[..., 
     other = one.context.new_page()
     other.goto(one.origin)
     other.get_by_role("heading", name="Sign in").wait_for()
-    url = served.tidegate("portal", "--print").stdout.strip()
+    url = portal_url(served)
     other.goto(url)
     other.locator("#link[data-state=live]").wait_for()
     third = one.context.new_page()

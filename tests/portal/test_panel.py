@@ -81,6 +81,11 @@ def test_connections_appear_as_they_happen(visit: Callable[..., Visit], served: 
         assert "2 connections refused" in one.page.locator(".chart figcaption").inner_text()
     finally:
         task.communicate("\n", timeout=60)
+    one.page.locator("h1 + .pill", has_text="ended").wait_for()
+    one.page.reload()  # what an ended task was refused is counted after a reload as well
+    one.expect_line("live")
+    one.go("")
+    one.page.locator(".sum.red", has_text="2 connections refused").wait_for()
 
 
 def test_an_operator_denies_pauses_and_ends(visit: Callable[..., Visit], served: Served) -> None:

@@ -24,7 +24,7 @@ export function bars() {
     const cut = new Array(COUNT).fill(0);
     for (let at = lines.length - 1; at >= 0; at -= 1) {
       const line = lines[at];
-      const bar = COUNT - 1 - now + Math.floor((Date.parse(line.at) / 1000 + line.duration) / SECONDS);
+      const bar = COUNT - 1 - now + barOf(line);
       if (bar < 0) break; // lines are in the order in which they ended
       if (line.how === "refused") cut[Math.min(bar, COUNT - 1)] += line.count || 1;
       else size[Math.min(bar, COUNT - 1)] += line.bytes_up + line.bytes_down;
@@ -44,6 +44,18 @@ export function bars() {
 
   draw([]);
   return { node, draw };
+}
+
+const found = new WeakMap(); // parsing a time is slow, and each line is asked for again and again
+
+/** The number of the bar in which a connection ended, counted from 1970. */
+function barOf(line) {
+  let bar = found.get(line);
+  if (bar === undefined) {
+    bar = Math.floor((Date.parse(line.at) / 1000 + line.duration) / SECONDS);
+    found.set(line, bar);
+  }
+  return bar;
 }
 
 function tall(rect, top, height) {

@@ -9,7 +9,7 @@ import { virtual } from "./virtual.js";
 import { attempt } from "./voice.js";
 
 const narrow = matchMedia("(max-width: 700px)");
-const CHART = 1000; // milliseconds until the bars have moved on
+const CHART = 1000; // milliseconds between two drawings of the bars
 
 /** Make the panel. `draw()` shows what came. */
 export function panel() {
@@ -41,7 +41,6 @@ export function panel() {
   }
 
   function draw() {
-    chart.draw(watched.lines);
     const words = field.words();
     const wanted = `${only.checked} ${words}`;
     if (frozen && filter === wanted) {
@@ -49,6 +48,7 @@ export function panel() {
       return;
     }
     if (filter !== wanted || version !== watched.version) {
+      chart.draw(watched.lines);
       found = [];
       looked = 0;
     }

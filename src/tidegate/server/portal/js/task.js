@@ -109,7 +109,7 @@ function actions(one) {
         await post(`${at}/pause`, { paused: !one.paused });
         note(one.paused ? "New connections pass again" : "New connections are refused; those that are open stay");
       }),
-      button("Cut connections", async () => note(`${many((await post(`${at}/cut`)).cut, "connection")} closed`)),
+      button("Cut all", async () => note(`${many((await post(`${at}/cut`)).cut, "connection")} closed`)),
       button(`To phase ${other}`, async () => {
         await post(`${at}/phase`, { phase: other });
         note(`The task is in the phase ${other}`);

@@ -24,6 +24,7 @@ export function tokens() {
     const revoke = async () => {
       if (own && !(await sure("This is the token of this very page. Revoke it?", "Revoke it"))) return;
       await remove(`/api/tokens/${token.id}`);
+      fill(shown);
       await read();
     };
     return h("li", {}, h("span", { class: "where" }, token.name),
