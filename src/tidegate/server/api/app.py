@@ -23,7 +23,7 @@ from tidegate.model.errors import TidegateError
 from tidegate.server.api import operation as roles
 from tidegate.server.api.auth import Caller, Role
 from tidegate.server.api.errors import ApiError, from_tidegate
-from tidegate.server.api.guard import HEADERS, NO_STORE, SAFE_METHODS, check_addressed, check_source
+from tidegate.server.api.guard import HEADERS, NO_STORE, SAFE_METHODS, check_addressed, check_framing, check_source
 from tidegate.server.api.operation import Call, Operation, respond
 from tidegate.server.api.reading import decode, parse_query, read_body
 from tidegate.server.api.requests import Nothing
@@ -49,8 +49,7 @@ def make_app(operations: Sequence[Operation], files: Mapping[str, StaticFile], a
     for operation in operations:
         by_path.setdefault(operation.path, {})[operation.method] = operation
     routes = [Route(path, _Path(methods, auth)) for path, methods in by_path.items()]
-    routes.append(Route("/{path:path}", _Files(files)))
-    return _Outside(Router(routes, redirect_slashes=False))
+    return _Outside(Router(routes, redirect_slashes=False, default=_Files(files)))
 
 
 class _Outside:
@@ -79,6 +78,7 @@ class _Outside:
         try:
             request = Request(scope)
             door: Door = scope["state"]["door"]
+            check_framing(request.headers)
             check_addressed(request.headers, door.hosts)
             check_source(scope["method"], scope["path"], request.headers, door.origins)
             await self._app(scope, receive, sending)

@@ -2,6 +2,7 @@
 
 A browser on this machine runs pages of strangers, and they can send requests to loopback. Rules of the file:
 
+* A body has one length (RFC 9112 section 6.1).
 * The Host header names this listener exactly, else 421: a name that was made to point at 127.0.0.1 (DNS rebinding)
   carries the stranger's name.
 * An Origin header, which browsers send with all that could change something, is this listener's own, else 403.
@@ -38,6 +39,16 @@ HEADERS: Final = {
 
 NO_STORE: Final = "no-store"
 """The Cache-Control of every answer of the API."""
+
+
+def check_framing(headers: Mapping[str, str]) -> None:
+    """Check that a body has one length: two readers could take the end of one that has two for a request.
+
+    Raises:
+        ApiError: 400; the connection ends.
+    """
+    if "transfer-encoding" in headers and "content-length" in headers:
+        raise ApiError(400, "the body has two lengths", fix="send one of them", headers={"Connection": "close"})
 
 
 def check_addressed(headers: Mapping[str, str], hosts: frozenset[str]) -> None:

@@ -36,6 +36,7 @@ HEAD_SECONDS: Final = 10.0
 KEEP_ALIVE_SECONDS: Final = 30
 MAX_HEAD: Final = 64 * 1024
 MAX_CONNECTIONS: Final = 256
+REFUSED_CONNECTIONS: Final = 32  # more than those that are told so (503); what is beyond is closed without a word
 BACKLOG: Final = 128
 STOP_SECONDS: Final = 0.5
 
@@ -74,8 +75,8 @@ class _Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own
         super().connection_made(transport)
         listener = self._listener
-        if listener.stopping:  # it was accepted in the last moment
-            transport.abort()
+        if listener.stopping or len(listener.state.connections) > MAX_CONNECTIONS + REFUSED_CONNECTIONS:
+            transport.abort()  # it was accepted in the last moment; or descriptors would run out, for tasks too
             return
         sock = transport.get_extra_info("socket")
         refused = listener.refusal(sock) if listener.refusal is not None else ""

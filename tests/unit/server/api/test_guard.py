@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.server.api.errors import ApiError
-from tidegate.server.api.guard import HEADERS, check_addressed, check_source
+from tidegate.server.api.guard import HEADERS, check_addressed, check_framing, check_source
 from tidegate.server.api.listener import tcp_door
 
 DOOR = tcp_door("http", ("127.0.0.1", "localhost"), 80)
@@ -20,6 +20,15 @@ def test_the_policy_of_pages_lets_nothing_in_from_elsewhere() -> None:
     assert said["img-src"] == "'self' data:"
     for name in ("frame-ancestors", "base-uri", "form-action"):
         assert said[name] == "'none'"
+
+
+def test_a_body_has_one_length() -> None:
+    """SRV-1: both lengths are 400 and the end of the connection; either, or none, passes."""
+    for headers in ({}, {"content-length": "5"}, {"transfer-encoding": "chunked"}):
+        check_framing(headers)
+    with pytest.raises(ApiError) as caught:
+        check_framing({"content-length": "5", "transfer-encoding": "chunked"})
+    assert (caught.value.status, caught.value.headers["Connection"]) == (400, "close")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:80", "LocalHost:80"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from typing import TYPE_CHECKING
@@ -78,6 +79,41 @@ def test_connections_are_bounded_for_each_door_by_itself(tmp_path: Path, monkeyp
         assert running.ask("GET", "/api/things", unix=True).status == 200
         for sock in held:
             sock.close()  # before the server ends, so that its stop has nothing to wait for
+
+
+def test_a_flood_of_connections_takes_no_descriptors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SRV-1, GAT-6: whoever is on this machine can keep a door busy, and not the gate's descriptors."""
+    monkeypatch.setattr(listener, "MAX_CONNECTIONS", 3)
+    with Running(tmp_path) as running:
+        before = len(os.listdir("/proc/self/fd"))
+        held = [socket.create_connection(("127.0.0.1", running.port), timeout=20) for _ in range(200)]
+        assert running.ask("GET", "/api/things", unix=True).status == 200
+        until = time.monotonic() + 20
+        bound = before + 3 + listener.REFUSED_CONNECTIONS + 2
+        while len(os.listdir("/proc/self/fd")) - len(held) > bound and time.monotonic() < until:
+            time.sleep(0.01)
+        assert len(os.listdir("/proc/self/fd")) - len(held) <= bound
+        for sock in held:
+            sock.close()
+
+
+def test_two_requests_in_one_are_one(tmp_path: Path) -> None:
+    """SRV-1: what stands behind a body with two lengths is not read as a request."""
+    with Running(tmp_path) as running:
+        head = b"POST /api/things HTTP/1.1\r\nHost: localhost:%d\r\nContent-Length: 4\r\n" % running.port
+        hidden = b"GET /api/open HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % running.port
+        answer = running.raw(head + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden)
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert answer.count(b"HTTP/1.1") == 1
+
+
+def test_a_target_that_is_no_path_has_the_form_of_an_error(tmp_path: Path) -> None:
+    """SRV-1: a proxy's way of asking, and `*`, are answered as what is not there."""
+    with Running(tmp_path) as running:
+        for line in (b"GET http://a.test/", b"OPTIONS *", b"CONNECT a.test:443"):
+            answer = running.raw(line + b" HTTP/1.1\r\nHost: localhost:%d\r\nConnection: close\r\n\r\n" % running.port)
+            assert answer.startswith(b"HTTP/1.1 404 ")
+            assert b'{"error":{"code":"not-found"' in answer
 
 
 def test_a_sender_cannot_say_who_it_is(tmp_path: Path) -> None:
