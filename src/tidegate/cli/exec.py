@@ -89,15 +89,25 @@ def _run(task: str, options: RunOptions, stdio: StdioPlan) -> Ended:
                 "own_names": lower(own_names(os.uname().nodename)) if options.capture != "off" else (),
             }
         )
-        try:
-            os.chdir(told["folder"])
-        except OSError as error:
-            raise StartError(
-                f"the task's folder {told['folder']!r} cannot be entered: {os.strerror(error.errno or 0)}"
-            ) from None
+        _enter(told["folder"], told["dev"], told["ino"])
         return queued(lambda inbox: _held(told, options, stdio, inbox, link))
     finally:
         link.close()
+
+
+def _enter(folder: str, dev: int, ino: int) -> None:
+    """Go to the task's folder: the one it was created in, and not another in its place, which it was never given."""
+    from tidegate.state.folders import folder_key
+
+    fix = "tidegate task create makes a task for a folder as it is now"
+    try:
+        os.chdir(folder)
+        found = folder_key(".")
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        raise StartError(f"the task's folder {folder!r} cannot be entered: {why}", fix=fix, code="folder") from None
+    if (found.path, found.dev, found.ino) != (folder, dev, ino):
+        raise StartError(f"{folder!r} is another folder than when the task was created", fix=fix, code="folder")
 
 
 def _held(told: dict[str, Any], options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: ServerLink) -> Ended:

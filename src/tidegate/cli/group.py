@@ -21,6 +21,7 @@ COMMANDS = {
     "questions": ("questions", "questions"),
     "answer": ("questions", "answer"),
     "rules": ("rules", "rules"),
+    "settings": ("settings", "settings"),
     "allow": ("living", "allow"),
     "deny": ("living", "deny"),
     "pause": ("living", "pause"),

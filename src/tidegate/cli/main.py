@@ -27,6 +27,7 @@ usage: tidegate COMMAND ...
   questions [--follow]       what waits for a person's answer
   answer ID ANSWER           allow, task, remember, deny or deny-task
   rules [forget ID]          hosts that are remembered, by folder
+  settings [set NAME VALUE]  what applies to tasks that say nothing of their own
   allow HOST --task T        let a living task reach a host, until it ends
   deny HOST --task T         keep it from one, and close what is open there
   pause --task T             refuse its new connections
@@ -41,7 +42,7 @@ usage: tidegate COMMAND ...
 
 CLICK = (
     *("policy", "events", "log", "doctor", "serve", "task"),
-    *("questions", "answer", "rules", "allow", "deny", "pause", "resume", "cut", "token", "portal"),
+    *("questions", "answer", "rules", "settings", "allow", "deny", "pause", "resume", "cut", "token", "portal"),
 )
 """What is a click command; group.py knows its module."""
 

@@ -332,6 +332,7 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
         ssh_keys=uses,
         ask=options.asked,
         state=state,
+        wait_seconds=options.wait_seconds,
     )
 
 

@@ -40,6 +40,8 @@ what it may reach
   --phase PHASE           install or runtime (runtime)
   --ask                   ask in this terminal about what needs approval, on a screen that COMMAND cannot reach
   --wait                  what needs approval waits for whoever watches the server
+  --wait-for TIME         the same, each question for TIME: 1m to 8h (15m, or what the server's settings say); with
+                          --ask it is the time that you have
   --no-server             run alone, also where a server runs
   --trust-folder          use this folder's tidegate.yaml
   --no-folder-policy      leave this folder's tidegate.yaml aside
@@ -75,10 +77,11 @@ exit status: the command's own (126 not executable, 127 not found, 128+n by sign
 _VALUED = (
     "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--phase", "--share", "--files", "--hold",
     "--capture", "--publish", "--ssh-key", "--log", "--report", "--status-file",
+    "--wait-for",
 )  # fmt: skip
 _FOR_A_GATE = (
     "--capture", "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--fail-on-refusal",
-    "--ask", "--wait",
+    "--ask", "--wait", "--wait-for",
 )  # fmt: skip
 _NOT_PUBLISHED = {
     "open": "the command's servers are this machine's own: connect to them as they are",
@@ -125,6 +128,7 @@ class RunOptions(Value):
     fail_on_refusal: bool = False
     ask: bool = False
     wait: bool = False
+    wait_seconds: int | None = None
     server: bool = True
     help: bool = False
 
@@ -187,8 +191,9 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         raise UsageError("the command is empty", fix="tidegate run [options] -- COMMAND")
     if "--trust-folder" in given and "--no-folder-policy" in given:
         raise UsageError("--trust-folder and --no-folder-policy exclude one another", fix="give one of them")
-    if "--wait" in given and "--no-server" in given:
-        raise UsageError("--wait needs the server that --no-server leaves aside", fix="give one of them")
+    for name in () if "--ask" in given else ("--wait", "--wait-for"):
+        if name in given and "--no-server" in given:
+            raise UsageError(f"{name} needs the server that --no-server leaves aside", fix="give one of them")
     hold = one("--hold")
     holds = {"--no-network": "offline", "--open-network": "open"}
     chosen = {holds[name] for name in holds if name in given} | ({hold} if hold else set())
@@ -241,9 +246,18 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         status_file=one("--status-file"),
         fail_on_refusal="--fail-on-refusal" in given,
         ask="--ask" in given,
-        wait="--wait" in given,
+        wait="--wait" in given or ("--wait-for" in given and "--ask" not in given),
+        wait_seconds=_wait(one("--wait-for")),
         server="--no-server" not in given,
     )
+
+
+def _wait(text: str) -> int | None:
+    if not text:
+        return None
+    from tidegate.cli.terms import wait
+
+    return wait(text)
 
 
 def _share(text: str) -> Share:

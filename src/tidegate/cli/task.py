@@ -50,7 +50,7 @@ def _ask(verb: str, **order: Any) -> Any:
 @click.option("--deny", multiple=True, metavar="HOST[:PORT]", help="Never let it through.")
 @click.option("--ask-for", multiple=True, metavar="HOST[:PORT]", help="A person is asked about it.")
 @click.option("--phase", default="runtime", type=click.Choice(["install", "runtime"]), help="The phase it begins in.")
-@click.option("--wait-seconds", type=float, metavar="SECONDS", help="How long a question waits: 60 to 28800.")
+@click.option("--wait-for", default="", metavar="TIME", help="How long a question waits: 1m to 8h.")
 @click.option("--trust-folder", is_flag=True, help="Use the folder's tidegate.yaml.")
 @click.option("--no-folder-policy", is_flag=True, help="Leave the folder's tidegate.yaml aside.")
 def create(
@@ -63,14 +63,16 @@ def create(
     deny: tuple[str, ...],
     ask_for: tuple[str, ...],
     phase: str,
-    wait_seconds: float | None,
+    wait_for: str,
     trust_folder: bool,
     no_folder_policy: bool,
 ) -> None:
     """Make a task, and print its id."""
+    from tidegate.cli.terms import wait
     from tidegate.policy.snapshot import to_plain
     from tidegate.runtime.policy_sources import option_layer, policy_in_force
 
+    seconds = wait(wait_for) if wait_for else None
     real = os.path.realpath(folder)
     if not os.path.isdir(real):
         raise UsageError(f"--folder {folder!r} is no folder", fix="name one")
@@ -88,7 +90,7 @@ def create(
     if joined.setup:
         say(_SET_UP_BY_HAND)
         joined = joined.replace(setup=())
-    made = _ask("create", folder=real, name=name, phase=phase, policy=to_plain(joined), wait_seconds=wait_seconds)
+    made = _ask("create", folder=real, name=name, phase=phase, policy=to_plain(joined), wait_seconds=seconds)
     click.echo(made["id"])
 
 

@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from tidegate.model.errors import UsageError
+from tidegate.state.settings import LONGEST_WAIT, SHORTEST_WAIT
 
 _SPAN = re.compile(r"\+?(\d{1,9})(s|m|h|d)\Z", re.ASCII)
 _SPANS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -40,6 +41,19 @@ def until(text: str, now: dt.datetime) -> float:
     if at <= now:
         raise UsageError(f"{text!r} is over already", fix="give a time to come")
     return unix
+
+
+def wait(text: str) -> int:
+    """Return the seconds for which a question of a task may wait, such as `30m` (ASK-2).
+
+    Raises:
+        UsageError: when it is no time, or not from 1 minute to 8 hours.
+    """
+    span = _SPAN.match(text)
+    seconds = int(span[1]) * _SPANS[span[2]] if span else 0
+    if not SHORTEST_WAIT <= seconds <= LONGEST_WAIT:
+        raise UsageError(f"a question cannot wait for {text!r}", fix="write 1m to 8h, such as 90s, 15m or 2h")
+    return seconds
 
 
 def amount(text: str) -> int:

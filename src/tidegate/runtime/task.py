@@ -63,6 +63,7 @@ class Order(Value):
     strict: bool = False
     ask: str = NO_ONE
     state: str = ""
+    wait_seconds: int | None = None
     ports: tuple[int, ...] = ()
     met: tuple[tuple[str, int], ...] = ()
 
@@ -152,6 +153,7 @@ def run_behind_gate(
                 "ask": order.ask,
                 "state": order.state,
                 "home": order.environ.get("HOME", "/"),
+                "wait_seconds": order.wait_seconds,
                 **_about(order, "netns"),
             }
         )

@@ -298,6 +298,8 @@ class _Front:
                 {
                     "task": task.id,
                     "folder": task.folder.path,
+                    "dev": task.folder.dev,
+                    "ino": task.folder.ino,
                     "phase": task.phase.value,
                     "files": task.policy.files,
                     "met": met.get(task.phase.value, ()),

@@ -128,3 +128,31 @@ def test_help_is_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
     """--help goes to standard output."""
     assert main(["exec", "--help"]) == 0
     assert "usage: tidegate exec TASK" in capsys.readouterr().out
+
+
+def test_a_folder_in_the_place_of_the_tasks_folder_is_not_entered(product: Product, tmp_path: Path) -> None:
+    """HLD-7, ASK-8: moved, replaced, or led elsewhere by a link: exit 78 and why, and nothing has run."""
+    folder = product.folder / "work"
+    other = product.folder / "precious"
+    for path in (folder, other):
+        path.mkdir()
+        if product.user:
+            os.chown(path, 12345, 12345)
+    with Served(product) as server:
+        task = server.tidegate("task", "create", "--folder", str(folder)).stdout.strip()
+        touch = ("exec", task, "--", "touch", "touched")
+        assert server.tidegate(*touch).returncode == 0
+        folder.rename(tmp_path / "home" / "moved")
+        gone = server.tidegate(*touch)
+        assert (gone.returncode, gone.stderr.count("\n")) == (78, 1)
+        assert "cannot be " in gone.stderr
+        folder.symlink_to(other)
+        linked = server.tidegate(*touch)
+        folder.unlink()
+        folder.mkdir(mode=0o777)
+        replaced = server.tidegate(*touch)
+        for done in (linked, replaced):
+            assert (done.returncode, done.stderr.count("\n")) == (78, 1)
+            assert "is another folder than when the task was created: tidegate task create" in done.stderr
+        assert not list(other.iterdir())
+        assert not list(folder.iterdir())

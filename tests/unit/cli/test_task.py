@@ -42,7 +42,7 @@ def test_mistakes_are_one_line(server: Served) -> None:
             (("task", "show", "nobody"), 2),
             (("task", "phase", "nobody", "sideways"), 2),
             (("task", "create", "--folder", "/no/such"), 2),
-            (("task", "create", "--wait-seconds", "1"), 2),
+            (("task", "create", "--wait-for", "59s"), 2),
             (("task", "create", "--allow", "https://x/"), 2),
             (("task", "create", "--policy", "/no/such"), 2),
         ):

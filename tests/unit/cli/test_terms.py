@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from tidegate.cli.terms import amount, left, until
+from tidegate.cli.terms import amount, left, until, wait
 from tidegate.model.errors import UsageError
 
 ZONE = dt.timezone(dt.timedelta(hours=2))
@@ -81,3 +81,16 @@ def test_what_is_no_amount(text: str) -> None:
 def test_time_that_is_left(seconds: float, shown: str) -> None:
     """ASK-1: as people read a clock."""
     assert left(seconds) == shown
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("60s", 60), ("1m", 60), ("90s", 90), ("15m", 900), ("8h", 28800)])
+def test_a_wait_is_a_span(text: str, seconds: int) -> None:
+    """ASK-2: from 1 minute to 8 hours."""
+    assert wait(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["59s", "28801s", "9h", "1d", "0m", "", "15", "m", "-5m", "1.5h", "18:30", "٣m"])
+def test_what_is_no_wait_is_refused(text: str) -> None:
+    """ASK-2: it cannot be turned off, and its text is one span."""
+    with pytest.raises(UsageError, match="cannot wait"):
+        wait(text)
