@@ -51,7 +51,7 @@ class Meeting:
 
 
 def _ended_and_run_again(argv: Sequence[str]) -> list[str]:
-    script = f'setsid "$@" & until [ -e {ENOUGH} ]; do sleep 0.1; done; kill -- -$!; wait; "$@"'
+    script = f'setsid "$@" & until [ -e {ENOUGH} ]; do sleep 0.1; done; kill -- -$!; wait; sleep 1; "$@"'
     return ["sh", "-c", script, "sh", *argv]
 
 

@@ -52,7 +52,7 @@ class TerminalDesk:
         self._gate_task: GateTask | None = None
         self._store = open_store(order["state"])
         try:
-            wait = self._store.settings().wait_seconds
+            wait = order.get("wait_seconds") or self._store.settings().wait_seconds
         except TidegateError as error:
             raise StartError(error.what, fix=error.fix, code="store") from None
         self.desk = Desk(

@@ -127,3 +127,34 @@ def test_ports_are_published_in_their_order() -> None:
     options = parse_run(["--publish", "8080", "--publish=127.0.0.1:81:3000", "--publish", "[::1]:81:3001", "true"])
     assert [one.text for one in options.publish] == ["8080:8080", "127.0.0.1:81:3000", "[::1]:81:3001"]
     assert parse_run(["true"]).publish == ()
+
+
+@pytest.mark.parametrize(
+    ("argv", "asked", "seconds"),
+    [
+        (["--wait", "true"], "wait", None),
+        (["--wait-for", "2h", "true"], "wait", 7200),
+        (["--wait", "--wait-for=90s", "true"], "wait", 90),
+        (["--ask", "--wait-for", "1m", "true"], "ask", 60),
+        (["--ask", "--no-server", "--wait-for", "1m", "true"], "ask", 60),
+        (["true", "--wait-for", "1m"], "no", None),
+    ],
+)
+def test_a_task_has_a_wait_of_its_own(argv: list[str], asked: str, seconds: int | None) -> None:
+    """ASK-2: --wait-for waits as --wait does, and for that long."""
+    options = parse_run(argv)
+    assert (options.asked, options.wait_seconds) == (asked, seconds)
+
+
+@pytest.mark.parametrize(
+    ("argv", "what"),
+    [
+        (["--wait-for", "59s", "true"], "cannot wait"),
+        (["--wait-for", "1m", "--no-server", "true"], "--no-server leaves aside"),
+        (["--wait-for", "1m", "--no-network", "true"], "no meaning without a gate"),
+    ],
+)
+def test_a_wait_that_cannot_be_is_refused(argv: list[str], what: str) -> None:
+    """ASK-2: from 1 minute to 8 hours, and only where somebody is asked."""
+    with pytest.raises(UsageError, match=what):
+        parse_run(argv)
