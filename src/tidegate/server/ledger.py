@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from tidegate.journal.actions import ActionLog
     from tidegate.journal.refusals import Line
     from tidegate.journal.summary import Row
+    from tidegate.model.decision import Decision
     from tidegate.model.event import Event
-    from tidegate.model.verdict import Phase
+    from tidegate.model.verdict import Phase, Verdict
     from tidegate.questions.shell import Desk
     from tidegate.server.bus import Bus
     from tidegate.server.changes import Remembered
@@ -146,10 +147,18 @@ class Ledger:
         said: dict[str, Any] = {name: value for name, value in what.items() if value != []}
         self.log.append("task.changed", task.id, by=by, **said)
 
-    def settle(self, task: Living, by: str) -> None:
-        """What the task may reach has changed: its questions that are none any more end, and those who wait go on."""
+    def settle(self, task: Living, by: str, *verdicts: Verdict) -> None:
+        """What the task may reach has changed: end its questions to which these verdicts are the answer now.
+
+        An allow goes on at once, so it is to be on the disk before this (JRN-5).
+        """
         policy = task.policy_in_force()
-        self._desk.settle(task.id, lambda decision: decide(policy, decision.destination, decision.phase), by)
+
+        def judge(decision: Decision) -> Decision:
+            now = decide(policy, decision.destination, decision.phase)
+            return now if now.verdict in verdicts else decision
+
+        self._desk.settle(task.id, judge, by)
 
     async def phase_changed(self, task: Living, before: Phase, *, by: str, cut: int) -> None:
         """The task is in another phase."""

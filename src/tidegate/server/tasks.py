@@ -107,7 +107,7 @@ class Registry(Register):
 
         await self._each(task, _changer(policy))
         # Those who wait hear of the rule, in place of being cut with what is open.
-        self._ledger.settle(task, by)
+        self._ledger.settle(task, by, Verdict.DENY)
         count = await self._each(task, cut) if denied else 0
         try:
             await self._ledger.task_changed(task, by=by, allow=allowed, deny=denied, cut=count)
@@ -115,6 +115,7 @@ class Registry(Register):
             task.operator = before
             await self._each(task, _changer(task.policy_in_force()))
             raise
+        self._ledger.settle(task, by, Verdict.ALLOW)
         self.tell(task)
         return count
 
@@ -125,7 +126,7 @@ class Registry(Register):
                 task.remembered = await in_thread(remembered_of, self._ledger.store, task)
                 policy = task.policy_in_force()
                 await self._each(task, _changer(policy))
-                self._ledger.settle(task, by)
+                self._ledger.settle(task, by, Verdict.ALLOW)
 
     async def _each(self, task: Living, work: Callable[[GateTask], int]) -> int:
         # On the gate's thread, for each command of the task.
