@@ -77,6 +77,10 @@ class Register:
         what = "more than one living task begins with" if found else "there is no living task"
         raise UsageError(f"{what} {ascii(id)[:80]}", fix="tidegate task list", code="no-such-task")
 
+    def find(self, id: str) -> Living | None:  # noqa: A002 - what everybody calls it
+        """Return the living task with exactly this id, None where there is none."""
+        return self._tasks.get(id)
+
     def living(self) -> list[Living]:
         """Return the living tasks, oldest first."""
         return list(self._tasks.values())
@@ -309,14 +313,12 @@ class Register:
         if task.ending:
             return
         task.ending = True
-        await self._end_execs(task, why or "this task was ended from outside (tidegate task end)")
+        _tell_end(task, why or "this task was ended from outside (tidegate task end)")
+        await self._end_execs(task)
         await self._bury(task, f"ended by {by}")
 
-    async def _end_execs(self, task: Living, why: str) -> None:
-        execs = list(task.execs.values())
-        for exec_ in execs:
-            exec_.say(["end", why])
-        for exec_ in execs:
+    async def _end_execs(self, task: Living) -> None:
+        for exec_ in list(task.execs.values()):
             rows, more = await self.end_exec(exec_)
             exec_.say(["summary", rows, more])
 
@@ -330,8 +332,10 @@ class Register:
 
     async def stop(self, why: str) -> None:
         """The server ends: so do the tasks of `run`, and every command; created tasks live on in the store."""
+        for task in self.living():  # all at once: keeping what became of a thousand takes seconds
+            _tell_end(task, why)
         for task in self.living():
-            await self._end_execs(task, why)
+            await self._end_execs(task)
             if task.kind == CREATED and task.books is not None:
                 books, task.books = task.books, None
                 await self._gate.call(books.close)
@@ -339,6 +343,11 @@ class Register:
     def tell(self, task: Living) -> None:
         """Tell the bus what the task is now."""
         self._ledger.publish("task", self.view(task))
+
+
+def _tell_end(task: Living, why: str) -> None:
+    for exec_ in task.execs.values():
+        exec_.say(["end", why])
 
 
 def _warn(task: Living, line: str) -> None:

@@ -244,7 +244,7 @@ class Server:
         """
         question = await in_thread(self.desk.answer, number, answer, terms, by)
         if answer is Answer.REMEMBER:
-            task = next((one for one in self.registry.living() if one.id == question.task), None)
+            task = self.registry.find(question.task)
             if task is not None:
                 await self.registry.remember(task.folder, by=by)
         return question
@@ -291,7 +291,8 @@ class Server:
         self.bus.publish("question", question_shape(question, self._name(question.task)))
 
     def _name(self, task: str) -> str:
-        return next((one.name for one in self.registry.living() if one.id == task), "")
+        found = self.registry.find(task)
+        return found.name if found is not None else ""
 
     def _present(self, task: str) -> bool:
         # On any thread: whether somebody could answer (ASK-4).

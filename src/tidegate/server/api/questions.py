@@ -114,5 +114,5 @@ class QuestionOperations:
         return Done()
 
     def _shape(self, question: Question) -> dict[str, Any]:
-        living = self._context.server.registry.living()
-        return question_shape(question, next((task.name for task in living if task.id == question.task), ""))
+        task = self._context.server.registry.find(question.task)
+        return question_shape(question, task.name if task is not None else "")
