@@ -13,7 +13,7 @@ import sys
 from bench import build, network, profiles
 from bench.bounds import judge_all
 from bench.context import Context
-from bench.measures import decisions, inside, memory, startup, traffic
+from bench.measures import decisions, flood, inside, memory, server, startup, traffic
 from bench.peers import PEERS, QUICK, Tidegate
 from bench.processes import BenchError
 from bench.report import bounds_table, machine, markdown
@@ -30,6 +30,8 @@ MEASURES = {
     "requests": traffic.measure_requests,
     "throughput": traffic.measure_throughput,
     "inside": inside.measure_inside,
+    "server": server.measure_server,
+    "flood": flood.measure_flood,
 }
 _MISSING = "TIDEGATE_BENCH_MISSING"  # carries what could not be installed into the namespaces
 _FULL = (7, 2.0)

@@ -107,6 +107,19 @@ BOUNDS = (
         at_most=True,
         profile="startup",
     ),
+    Bound(
+        "processor time a connection, 1,000 living tasks, at most 1.5 x that with 10",
+        *("server_cost_1000", 1.5, TIDEGATE, "server_cost_10"),
+        at_most=True,
+    ),
+    *(
+        Bound(
+            f"latency beside a task that floods ({what}), at most 2 x that beside one that only computes",
+            *(f"flood_{kind}", 2, TIDEGATE, "flood_spin"),
+            at_most=True,
+        )
+        for kind, what in (("refused", "refused"), ("literal", "captured"), ("names", "look-ups"), ("udp", "UDP"))
+    ),
 )
 
 

@@ -138,6 +138,8 @@ def markdown(results: Results, bounds: list[dict[str, Any]], profiles: dict[str,
         ("Memory and descriptors", _group(results, "idle_", "tunnel_")),
         ("Start-up", _group(results, "startup")),
         ("Decisions", _group(results, "decide_", "load_")),
+        ("One server, many tasks", _group(results, "server_")),
+        ("Beside a task that floods", _group(results, "flood_")),
     )
     for title, measures in groups:
         if measures:

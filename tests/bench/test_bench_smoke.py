@@ -32,6 +32,13 @@ def native() -> None:
     build.compile_native()
 
 
+_OF_A_SIZE = (
+    "begin", "rss", "task", "tunnel", "cost", "refuse", "allow", "tasks", "portal", "event", "cpu", "stop",
+)  # fmt: skip
+SERVER = {f"server_{figure}_{size}" for figure in _OF_A_SIZE for size in (10, 100)}
+FLOOD = {f"flood_{kind}" for kind in ("off", "spin", "refused", "literal", "names", "udp")}
+
+
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the bench's command line with this interpreter, without installing anything."""
     return subprocess.run(
@@ -126,3 +133,17 @@ def test_bounds_are_met_missed_or_not_measured() -> None:
     assert "**missed**" in table
     assert "not measured" in table
     assert "1,299" in markdown(results, bounds, {"tunnels": "where the time went"})
+
+
+@pytest.mark.parametrize(("measure", "keys"), [("server", SERVER), ("flood", FLOOD)])
+def test_the_server_is_measured_whole(tmp_path: Path, measure: str, keys: set[str]) -> None:
+    """GAT-11: the real server with real tasks behind it; every figure that the README names is there."""
+    path = tmp_path / "results.json"
+    done = bench("--quick", "--only", measure, "--rounds", "1", "--seconds", "0.2", "--json", str(path))
+    assert done.returncode == 0, done.stderr
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    assert data["failed"] == {}, done.stderr
+    assert set(data["measures"]) == keys
+    for found in data["measures"].values():
+        for series in found["peers"].values():
+            assert series["samples"]
