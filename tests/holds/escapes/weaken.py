@@ -188,6 +188,29 @@ def nothing_read_only(order: dict[str, Any]) -> None:
 
 
 @switch
+def later_files_open(_order: dict[str, Any]) -> None:
+    """What would run later is not looked for."""
+    from tidegate.doctor.escapes import held
+    from tidegate.runtime.guarded import Guarded
+
+    held.guarded_files = lambda *_: Guarded((), (), ())
+
+
+@switch
+def home_read_only(order: dict[str, Any]) -> None:
+    """The whole home folder of the person is read-only."""
+    order["readonly"].append(order["person"])
+
+
+@switch
+def ports_unmarked(_order: dict[str, Any]) -> None:
+    """A gate that does not ask whose port it is."""
+    from tidegate.gate.marks import Marks
+
+    Marks.__contains__ = lambda _self, _port: False
+
+
+@switch
 def installation_hidden(order: dict[str, Any]) -> None:
     """What is to be read-only is not in sight at all."""
     order["hidden"] += order["readonly"][:1]

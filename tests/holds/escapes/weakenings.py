@@ -40,6 +40,7 @@ WEAKENINGS = (
         smuggled_by_a_bare_carriage_return smuggled_by_a_bad_chunk_size a_denied_host_by_socks
         datagrams_by_socks the_gates_other_side the_gate
         the_servers_port_by_the_gate the_servers_port_in_clear_text
+        a_service_without_a_rule
         """,
     ),
     Weakening(
@@ -151,6 +152,38 @@ WEAKENINGS = (
         writing_the_installation adding_to_the_installation writing_the_installation_by_descriptor
         renaming_the_installation changing_modes_of_the_installation removing_a_read_only_file
         replacing_a_read_only_file linking_a_read_only_file removing_from_a_namespace_inside
+        """,
+    ),
+    Weakening(
+        ("later_files_open",),
+        CAPTURED,
+        "ordinary",
+        """
+        writing_a_start_up_file making_a_start_up_file making_a_start_up_file_by_a_descriptor
+        making_a_start_up_file_as_a_link making_a_start_up_file_of_another replacing_the_configuration_of_ssh
+        a_key_that_may_log_in an_entry_of_autostart
+        a_unit_of_the_person a_program_on_the_path making_a_folder_on_the_path settings_of_an_agent a_hook_of_git
+        replacing_the_hooks_of_git replacing_the_configuration_of_git replacing_the_repository tasks_of_an_editor
+        replacing_the_tasks_of_an_editor moving_a_folder_of_configuration
+        making_a_home_writable_again
+        """,
+    ),
+    Weakening(
+        ("home_read_only",),
+        CAPTURED,
+        "ordinary",
+        """
+        what_is_no_start_up_file
+        """,
+    ),
+    Weakening(
+        ("ports_unmarked",),
+        NETNS,
+        "ordinary",
+        """
+        another_tasks_published_port another_tasks_published_port_by_address
+        another_tasks_published_port_in_clear_text another_tasks_published_port_where_it_is_met
+        its_own_published_port_by_the_gate
         """,
     ),
     Weakening(
@@ -272,7 +305,7 @@ WEAKENINGS = (
         CAPTURED,
         "root",
         """
-        becoming_somebody_else
+        becoming_somebody_else uncovering_a_home
         """,
     ),
     Weakening(
@@ -333,6 +366,7 @@ WEAKENINGS = (
         "ordinary",
         """
         servers_on_loopback servers_on_loopback_by_ipv6 servers_on_every_address
+        a_service_with_a_rule
         a_full_backlog_is_waited_for unix_sockets_in_namespaces_of_our_own interfaces namespaces_of_our_own
         renaming_beside_what_is_protected devices processes own_process_files
         """,

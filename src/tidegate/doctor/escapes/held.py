@@ -18,8 +18,10 @@ from tidegate.holds.hold import find_hold
 from tidegate.holds.inside import OFF, ON
 from tidegate.holds.stdio import plan_stdio
 from tidegate.model.errors import StartError
+from tidegate.model.publish import parse_publish
 from tidegate.policy.layers import command_line, join
 from tidegate.runtime.gate_link import GateLink
+from tidegate.runtime.guarded import guarded_files
 from tidegate.runtime.signals import SignalInbox
 from tidegate.runtime.task import Order, run_behind_gate, run_without_gate
 
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
 
     from tidegate.holds.hold import Hold, LaunchSpec, RunningTask
     from tidegate.holds.inside import TaskSockets
+    from tidegate.runtime.guarded import Guarded
     from tidegate.runtime.task import Ended
 
+SERVER = 3000  # the port inside that is published; nobody listens there
 HOLDS = {NETNS: NETNS, CAPTURED: NETNS, OFFLINE: OFFLINE, OPEN: OPEN}
 ALLOWED = ("good.test", "*.wild.test")
 """What the policy of the trial lets through: names that only the small internet knows."""
@@ -66,6 +70,7 @@ def main(wishes: dict[str, Any]) -> None:
         channel.write(b"built\n")
         channel.read(1)
 
+    later = _later(wishes)
     order = Order(
         task="escapes",
         phase="runtime",
@@ -75,8 +80,11 @@ def main(wishes: dict[str, Any]) -> None:
         shares=(),
         hidden=tuple(wishes["hidden"]),
         readonly=tuple(wishes["readonly"]),
+        guarded=later.guarded,
+        closed=later.closed,
         selftest=wishes["selftest"],
         log=wishes["log"],
+        publish=(parse_publish(f"{wishes['publish']}:{SERVER}"),),
         capture=ON if wishes["hold"] == CAPTURED else OFF,
     )
     hold = _Announced(find_hold(HOLDS[wishes["hold"]]), built)
@@ -84,7 +92,9 @@ def main(wishes: dict[str, Any]) -> None:
     inbox = SignalInbox.install()
     try:
         ended = (
-            _behind_gate(order, hold, stdio, inbox) if hold.has_gate else run_without_gate(order, hold, stdio, inbox)
+            _behind_gate(wishes, order, hold, stdio, inbox)
+            if hold.has_gate
+            else run_without_gate(order, hold, stdio, inbox)
         )
     except StartError as error:
         answer = {"error": error.what, "fix": error.fix}
@@ -93,11 +103,18 @@ def main(wishes: dict[str, Any]) -> None:
     channel.write(json.dumps(answer).encode() + b"\n")
 
 
-def _behind_gate(order: Order, hold: Hold, stdio: Any, inbox: SignalInbox) -> Ended:
+def _later(wishes: dict[str, Any]) -> Guarded:
+    """What would run later, as `tidegate run` finds it for the person whose home is a folder of the trial."""
+    environ = wishes["environ"] | {"HOME": wishes["person"], "PATH": ":".join(wishes["programs"])}
+    return guarded_files(environ, wishes["folder"], wishes["person"])
+
+
+def _behind_gate(wishes: dict[str, Any], order: Order, hold: Hold, stdio: Any, inbox: SignalInbox) -> Ended:
     warnings: list[str] = []
     link = GateLink(warnings.append)
     try:
-        policy = join(command_line(allow=ALLOWED, profile="closed"))
+        allowed = (*ALLOWED, *wishes["services"])
+        policy = join(command_line(allow=allowed, profile="closed"))
         return run_behind_gate(order, policy, hold, link, stdio, inbox, time.time)  # noqa: TID251 (the clock comes in here)
     finally:
         link.close()

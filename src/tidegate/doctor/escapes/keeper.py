@@ -64,6 +64,7 @@ def main(wishes: dict[str, Any]) -> None:
 def _trial(wishes: dict[str, Any], machine: Machine, lab: Lab, listed: list[str]) -> dict[str, Any]:
     held = machine.listen() | machine.late_paths() | machine.paths()
     held |= {"listed": listed + machine.files, "outer_pid": os.getpid(), "other_pid": machine.other_task(GATE_PORT)}
+    held["own_published"] = _free_port()
     held |= {"hold": wishes["hold"], "port": GATE_PORT, "rows": wishes.get("rows")}
     table = os.path.join(machine.workspace, "escapes.pyz")
     write_bundle(table)
@@ -76,6 +77,15 @@ def _trial(wishes: dict[str, Any], machine: Machine, lab: Lab, listed: list[str]
         "folder": machine.workspace,
         "hidden": [machine.hidden, machine.hidden_link + "/tidegate", machine.absent],
         "readonly": [machine.readonly, machine.readonly_file, machine.home + "/missing"],
+        "person": machine.person,
+        "programs": [os.path.join(machine.person, "tools")],
+        "services": [
+            f"localhost:{held['published']}",
+            f"127.0.0.1:{held['published']}",
+            f"localhost:{held['own_published']}",
+            f"localhost:{held['open_tcp4']}",
+        ],
+        "publish": held["own_published"],
         "selftest": wishes["selftest"],
         "log": os.path.join(machine.hidden, "network.jsonl"),
         "environ": {
@@ -105,6 +115,13 @@ def _trial(wishes: dict[str, Any], machine: Machine, lab: Lab, listed: list[str]
         answer["answers"] = {}
         answer["said"] += text
     return answer
+
+
+def _free_port() -> int:
+    """A port of this small internet that nobody has."""
+    with socket.create_server(("127.0.0.1", 0)) as wire:
+        port: int = wire.getsockname()[1]
+        return port
 
 
 def _attend(front: subprocess.Popen[bytes], channel: socket.socket, machine: Machine, lab: Lab) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import shutil
 import socket
 from typing import Any
 
+from tidegate.gate.marks import Marks
 from tidegate.holds import canaries, control, linux, network
 
 MARK = "tidegate-canary-"
@@ -48,6 +49,8 @@ class Machine:
         self.survivor = os.path.join(self.workspace, "survivor")
         self.helper = os.path.join(self.home, "helper")
         self.state = os.path.join(self.hidden_link, "tidegate")  # what a server has there
+        self.person = os.path.join(base, "person")
+        self.marks = Marks()
         self.heard: list[str] = []
         self.sockets: list[socket.socket] = []
         self.open_to_all: list[socket.socket] = []
@@ -68,11 +71,25 @@ class Machine:
         ):
             with open(name, "w", encoding="ascii") as file:
                 file.write(text)
+        self._furnish()
         shutil.copyfile(shutil.which("cat") or "/bin/cat", self.helper)
         if os.geteuid() == 0:
             with contextlib.suppress(OSError):  # where this is root of a namespace with one user, there is nobody else
                 os.chown(self.helper, NOBODY, NOBODY)
         os.chmod(self.helper, 0o6755)  # noqa: S103 (it is about these bits)
+
+    def _furnish(self) -> None:
+        """Give a person a home folder and the workspace a repository."""
+        for folder in ("projects", ".ssh", ".config", ".claude", "tools"):
+            os.makedirs(os.path.join(self.person, folder))
+        for folder in (".git/hooks", ".git/refs", ".git/objects", ".vscode"):
+            os.makedirs(os.path.join(self.workspace, folder))
+        homes = (".bashrc", "notes", ".ssh/config", ".claude/settings.json")
+        works = (".git/config", ".git/HEAD", ".vscode/tasks.json", "package.json")
+        for folder, names in ((self.person, homes), (self.workspace, works)):
+            for name in names:
+                with open(os.path.join(folder, name), "w", encoding="ascii"):
+                    pass
 
     def listen(self) -> dict[str, Any]:
         """Open the listeners and return where they are."""
@@ -86,6 +103,7 @@ class Machine:
             "open_tcp4": self._add(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0), expected=True),
             "tcp6": self._add(socket.AF_INET6, socket.SOCK_STREAM, ("::1", 0)),
             "udp4": self._add(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)),
+            "published": self._publish(),
             "own4": own,
             "own4_tcp": self._add(socket.AF_INET, socket.SOCK_STREAM, (own, 0)) if own else 0,
             "unix_tmp": self._add_unix(f"/tmp/{mark}"),
@@ -99,9 +117,25 @@ class Machine:
             "unix_abstract": self._add_unix(f"@{mark}"),
         }
 
+    def _publish(self) -> int:
+        """A port that is another task's, for all that gates can see."""
+        port = self._add(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0))
+        self.marks.hold(port)
+        return port
+
     def paths(self) -> dict[str, str]:
         """Where the files are, by the names that rows know them by."""
-        names = ("home", "workspace", "runtime", "hidden", "hidden_link", "absent", "readonly", "readonly_file")
+        names = (
+            "home",
+            "person",
+            "workspace",
+            "runtime",
+            "hidden",
+            "hidden_link",
+            "absent",
+            "readonly",
+            "readonly_file",
+        )
         return {name: getattr(self, name) for name in (*names, "survivor", "helper", "state")}
 
     def other_task(self, port: int) -> int:
@@ -155,6 +189,7 @@ class Machine:
         """Close the listeners and remove their files."""
         for wire in (*self.sockets, *self.open_to_all):
             wire.close()
+        self.marks.close()
         for channel, child in self.others:
             os.close(channel)
             os.waitpid(child, 0)
