@@ -225,12 +225,13 @@ def names_free(_order: dict[str, Any]) -> None:
 
 
 @switch
-def hosts_network(_order: dict[str, Any]) -> None:
-    """The network of the machine around the hold; the gate listens there."""
+def hosts_network(order: dict[str, Any]) -> None:
+    """The network of the machine around the hold; the gate listens there, and has no other ports to meet or publish."""
     from tidegate.holds import launch, userns
 
     userns.namespaces = lambda *, network: userns.EVERYTHING  # noqa: ARG005
     launch.network.listen = lambda port: socket.create_server(("127.0.0.1", port)).detach()
+    order["services"] = order["publish"] = []
 
 
 @switch

@@ -84,7 +84,7 @@ def main(wishes: dict[str, Any]) -> None:
         closed=later.closed,
         selftest=wishes["selftest"],
         log=wishes["log"],
-        publish=(parse_publish(f"{wishes['publish']}:{SERVER}"),),
+        publish=tuple(parse_publish(f"{port}:{SERVER}") for port in wishes["publish"]),
         capture=ON if wishes["hold"] == CAPTURED else OFF,
     )
     hold = _Announced(find_hold(HOLDS[wishes["hold"]]), built)

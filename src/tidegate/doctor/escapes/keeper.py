@@ -85,7 +85,7 @@ def _trial(wishes: dict[str, Any], machine: Machine, lab: Lab, listed: list[str]
             f"localhost:{held['own_published']}",
             f"localhost:{held['open_tcp4']}",
         ],
-        "publish": held["own_published"],
+        "publish": [held["own_published"]],
         "selftest": wishes["selftest"],
         "log": os.path.join(machine.hidden, "network.jsonl"),
         "environ": {
