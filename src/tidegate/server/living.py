@@ -254,12 +254,14 @@ def _close(sockets: TaskSockets) -> None:
 def denied_now(gate: Gate, gate_task: GateTask) -> Callable[[Entry], bool]:
     """Return what picks the connections that the task's policy no longer lets pass. On the gate's thread."""
     from tidegate.holds.inside import packed
+    from tidegate.policy.decide import decide
 
     def picks(entry: Entry) -> bool:
         decision = entry.decision
         if decision is None:
             return False
-        now = gate_task.plan(decision.destination).decision
+        # The policy alone: in a task that is paused every plan is a refusal, and what is open stays open.
+        now = decide(gate_task.policy, decision.destination, gate_task.phase)
         address = entry.address or decision.address
         if now.verdict is not Verdict.DENY and address:
             now = gate_task.admit(now, (packed(address),), gate.surroundings())

@@ -197,6 +197,22 @@ def test_a_rule_settles_what_waits_for_an_answer(tmp_path: Path, origins: Lab, *
     served(tmp_path, act)
 
 
+def test_a_deny_in_a_paused_task_cuts_only_what_it_covers(tmp_path: Path, origins: Lab) -> None:
+    """POL-8: a pause refuses what is new and leaves what is open; a deny closes what it denies, and nothing else."""
+    assert origins
+
+    async def act(server: Server) -> None:
+        front = await Front.open(server, tmp_path, rules=policy(A, B))
+        (task,) = server.registry.living()
+        stays, goes = await front.connect(A), await front.connect(B)
+        await server.registry.pause(task, paused=True, by="me")
+        assert await server.registry.change(task, deny=[B], by="me") == 1
+        assert await _echoes(*stays[:2])
+        assert not await _echoes(*goes[:2])
+
+    served(tmp_path, act)
+
+
 def test_what_one_task_has_remembered_settles_the_others_of_its_folder(tmp_path: Path, origins: Lab) -> None:
     """ASK-2, ASK-8: the host is allowed on this folder from now on, so nobody is asked about it twice."""
     assert origins
