@@ -2,7 +2,8 @@
 
 Gates tell one another by a name in the abstract namespace of unix sockets (unix(7)): it belongs to the same network as
 the port does, gates of every user see it, no task in a network of its own can, and it goes when its gate does, however
-that comes. Somebody else on this machine who takes such a name gets one more port refused to tasks, and nothing else.
+that comes. Somebody else on this machine who takes such a name gets one more port refused to tasks, and to be
+published, as with the port itself; and nothing else.
 """
 
 from __future__ import annotations

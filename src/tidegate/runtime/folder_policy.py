@@ -13,7 +13,9 @@ import os
 from tidegate.model.errors import StartError, UsageError
 from tidegate.model.rule import Layer
 from tidegate.model.value import Value
+from tidegate.model.verdict import Verdict
 from tidegate.policy.layers import PolicyLayer, join
+from tidegate.policy.rows import PHASE, VERDICT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,20 +75,37 @@ class FolderPolicy(Value):
         return diff(join(*before), join(*below, self.layer(), *above))
 
     def more(self, below: Sequence[PolicyLayer] = (), above: Sequence[PolicyLayer] = ()) -> list[str]:
-        """Return the same as lines for people, at most MAX_LINES of them and two more."""
+        """Return the same as lines for people, at most MAX_LINES of a kind and two more."""
         found = self.diff(below, above)
+        dropped = self._dropped()
         lines = [*map(str, found.hosts), *found.settings]
-        if not lines:
-            return ["it would let nothing more through"]
-        left = len(lines) - MAX_LINES
-        return ["it would newly let through:", *lines[:MAX_LINES], *([f"and {left} more"] if left > 0 else [])]
+        said = _some("it would newly let through:", lines)
+        # Whether that lets something through is up to what is remembered and to the options of each run.
+        said += _some("it no longer refuses, or asks for:", dropped)
+        return said or ["it would let nothing more through"]
+
+    def _dropped(self) -> list[str]:
+        """Its denies and asks that were trusted here and are no more."""
+        if self.known is None:
+            return []
+        stricter = [
+            [(row[PHASE], row[0]) for row in layer.rows if row[VERDICT] != Verdict.ALLOW.value]
+            for layer in (_layer(self.known.text), self.layer())
+        ]
+        return [f"{phase}: {text}" for phase, text in stricter[0] if (phase, text) not in stricter[1]]
+
+
+def _some(title: str, lines: list[str]) -> list[str]:
+    """A title and at most MAX_LINES lines, or nothing where there are none."""
+    left = len(lines) - MAX_LINES
+    return [title, *lines[:MAX_LINES], *([f"and {left} more"] if left > 0 else [])] if lines else []
 
 
 def folder_policy(folder: str, state: str, *, trusted: bool = False) -> FolderPolicy | None:
     """Return what lies in a folder, None where there is nothing; `trusted` is a person's word for one run.
 
     Raises:
-        StartError: when it is a link, when only a near name lies there, or when what is trusted is not there.
+        StartError: when it is a link, when only a near name lies there, or when what is or was trusted is not there.
         UsageError: when it cannot be read.
     """
     path = os.path.join(folder, FOLDER_FILE)
@@ -102,6 +121,13 @@ def folder_policy(folder: str, state: str, *, trusted: bool = False) -> FolderPo
             raise StartError(
                 f"--trust-folder: this folder has no {FOLDER_FILE}", fix="leave the option out", code=_CODE
             )
+        if known_trust(folder, state) is not None:
+            # Leaving it aside unasked would drop its denies, and what it closes.
+            raise StartError(
+                f"this folder's {FOLDER_FILE}, which was trusted, is gone",
+                fix="put it back; or tidegate policy untrust (for good), --no-folder-policy (this once)",
+                code=_CODE,
+            )
         return None
     from tidegate.runtime.policy_sources import read_policy_file
 
@@ -116,7 +142,10 @@ def known_trust(folder: str, state: str) -> Trust | None:
     Raises:
         StartError: when the store cannot be read: what was trusted is not known then.
     """
-    from tidegate.state.folders import folder_key
+    from tidegate.state.folders import STORE_FILE, folder_key
+
+    if not os.path.lexists(os.path.join(state, STORE_FILE)):
+        return None  # asked at each start: without loading a database
     from tidegate.state.sqlite import read_store
 
     store = read_store(state)

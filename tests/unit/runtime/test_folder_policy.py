@@ -85,7 +85,7 @@ def test_a_file_that_nobody_trusted_stops_the_start_with_what_it_would_let_throu
     ("text", "more"),
     [
         ("network: {runtime: {allow: [f.test, new.test]}}\n", "runtime: new.test: deny → allow"),
-        ("network: {runtime: {allow: [f.test]}}\n", "runtime: d.test"),
+        ("network: {runtime: {allow: [f.test]}}\n", "it no longer refuses, or asks for:\n  runtime: d.test"),
         (TEXT + "# a remark\n", "it would let nothing more through"),
     ],
 )
@@ -95,10 +95,26 @@ def test_a_changed_file_stops_the_start_with_what_is_new(project: Project, text:
     project.file.write_text(text)
     with pytest.raises(StartError, match="has changed since it was trusted") as raised:
         project.policy()
-    assert more in str(raised.value) or "nothing more" in str(raised.value)
+    assert more in str(raised.value)
+    assert ("nothing more" in str(raised.value)) == text.startswith(TEXT)
     assert "runtime: f.test" not in str(raised.value)
     project.file.write_text(TEXT)
     assert verdict(project.policy(), "f.test") is Verdict.ALLOW
+
+
+def test_a_trusted_file_that_is_gone_stops_the_start(project: Project) -> None:
+    """POL-9: its denies are not dropped in silence; untrusted again, or left aside by name, the start goes on."""
+    project.file.unlink()
+    assert verdict(project.policy(), "d.test") is Verdict.ASK
+    project.trust()
+    with pytest.raises(StartError, match="which was trusted, is gone") as raised:
+        project.policy()
+    assert "tidegate policy untrust" in str(raised.value)
+    assert verdict(project.policy(no_folder_policy=True), "d.test") is Verdict.ASK
+    store = open_store(str(project.state))
+    store.untrust(folder_key(str(project.folder)))
+    store.close()
+    assert verdict(project.policy(), "d.test") is Verdict.ASK
 
 
 def test_denies_of_a_trusted_file_stay_beside_a_policy_file(project: Project, tmp_path: Path) -> None:
