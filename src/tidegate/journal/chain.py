@@ -24,10 +24,13 @@ from tidegate.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 GENESIS = "0" * 64
 KEY_BYTES = 32
+MAX_LIST = 8192  # characters of all values of a list
+MAX_ITEMS = 256
 MAX_TEXT = 2048  # characters of one value; what is longer is cut, so that a line stays a line
 _SEAL_DIGITS = 32
 _SEAL_OPENS = b',"seal":"'
@@ -122,4 +125,19 @@ def _seal(key: bytes, body: bytes) -> bytes:
 def _bounded(value: Any) -> Any:
     if isinstance(value, str) and len(value) > MAX_TEXT:
         return value[: MAX_TEXT - 1] + "…"
+    if isinstance(value, list | tuple):
+        return _bounded_list(value)
     return value
+
+
+def _bounded_list(values: Sequence[Any]) -> list[Any]:
+    # A command can have two megabytes of arguments, and the end of a log is looked for in its last one.
+    kept: list[Any] = []
+    left = MAX_LIST
+    for value in values:
+        part = _bounded(value)
+        left -= len(part) if isinstance(part, str) else 1
+        if left < 0 or len(kept) == MAX_ITEMS:
+            return [*kept, "…"]
+        kept.append(part)
+    return kept

@@ -90,22 +90,26 @@ class _Look:
         self._seen = self._begin - 1  # the highest number so far
         self._hash = head.first_prev if head is not None else GENESIS  # of that line
         self._bad = 0  # lines since then that are not ours
+        self._last = 0  # the last line of the last file
         self._at_head = ""  # the hash of the line that the head names
 
     def file(self, path: str) -> None:
         """Read one file."""
         named = first_of(os.path.basename(path))
         ours = number = 0
-        already = len(self.findings) + self.more
+        already, more = len(self.findings), self.more
         with open(path, "rb") as file:
             for number, raw in enumerate(file, 1):
                 if not raw.endswith(b"\n"):
                     self.unfinished = True
+                    number -= 1  # noqa: PLW2901 - it is none
                     break
                 self.lines += 1
                 ours += self._line(path, number, raw[:-1], named if number == 1 else 0)
+        self._last = number
         if number > 1 and not ours:
             del self.findings[already:]
+            self.more = more
             self._found(path, 0, f"none of its {number} lines is sealed with this log's key: the file was replaced")
 
     def end(self, path: str) -> None:
@@ -115,11 +119,10 @@ class _Look:
             if self.lines:
                 self._found(path, 0, "there is no sealed head, which says how far the log reaches: it was removed")
         elif self._seen + self._bad < head.seq:
-            self._found(
-                path, 0, f"the end was cut: the sealed head is line {head.seq}, the last one here is {self._seen}"
-            )
+            what = f"the end was cut: the sealed head is line {head.seq}, the last one here is {self._seen}"
+            self._found(path, self._last, what)
         elif self._at_head and self._at_head != head.hash:
-            self._found(path, 0, f"line {head.seq} is not the one that the sealed head names")
+            self._found(path, self._last, f"line {head.seq} is not the one that the sealed head names")
 
     def _line(self, path: str, number: int, raw: bytes, named: int) -> bool:
         line = read_line(raw, self._key)

@@ -105,7 +105,7 @@ class Ledger:
             if not again:
                 self._keep(task)
             self._desk.open_task(
-                AskingTask(task.id, task.folder, task.wait_seconds, why_not_remembered(task.folder, self._home)),
+                AskingTask(task.id, task.folder, task.wait_seconds, self._why_not_remembered(task)),
                 self.store.grants(task.id),
             )
             return remembered_of(self.store, task)
@@ -117,6 +117,11 @@ class Ledger:
                 phase=task.phase.value, hold=task.hold, by=task.by,
             )  # fmt: skip
         return remembered
+
+    def _why_not_remembered(self, task: Living) -> str:
+        if task.policy.locked:
+            return "the policy is locked, and takes nothing that is remembered"  # a person is promised nothing else
+        return why_not_remembered(task.folder, self._home)
 
     def _keep(self, task: Living) -> None:
         try:

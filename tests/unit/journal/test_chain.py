@@ -87,6 +87,17 @@ def test_long_text_is_cut() -> None:
     assert json.loads(make(host="a" * MAX_TEXT)[0])["host"] == "a" * MAX_TEXT
 
 
+def test_a_long_command_is_cut() -> None:
+    """JRN-2, JRN-5: the last line of a log is found again after a crash, whatever arguments a command had."""
+    for words in (["x" * 100_000] * 20, ["x"] * 100_000, ["x" * 2000] * 1000):
+        line, _ = make(command=["cc", *words])
+        assert len(line) < 1 << 20
+        assert json.loads(line)["command"][0] == "cc"
+        assert json.loads(line)["command"][-1] == "…"
+    for words in ([], ["cc", "-c", "a.c"], ["x" * MAX_TEXT] * 3, ["x"] * 255):
+        assert json.loads(make(command=words)[0])["command"] == words
+
+
 def test_a_head_is_read_as_written_and_by_its_key_only() -> None:
     """JRN-2: heads are sealed."""
     head = Head(9, "a" * 64, 3, "b" * 64)

@@ -45,7 +45,7 @@ def edited(at: int, old: bytes, new: bytes) -> Callable[[Lines], Lines]:
             lambda lines: [*lines[:4], lines[5], lines[4], *lines[6:]],
             [(5, "line 5 is missing before this one (line 6)"), (6, "out of its place: line 5 stands behind line 6")],
         ),
-        (lambda lines: lines[:7], [(0, "the end was cut: the sealed head is line 10, the last one here is 7")]),
+        (lambda lines: lines[:7], [(7, "the end was cut: the sealed head is line 10, the last one here is 7")]),
         (lambda lines: [*lines[:6], lines[1], *lines[6:]], [(7, "out of its place: line 2 stands behind line 6")]),
         (lambda lines: lines[1:], [(1, "line 1 is missing before this one (line 2)")]),
         (
@@ -73,11 +73,13 @@ def test_a_forged_line_in_between_is_one_finding(log: Written) -> None:
 def test_a_whole_chain_of_another_key_is_a_replaced_file(log: Written) -> None:
     """JRN-2: a file that was made elsewhere is named as such, not line by line."""
     head, lines = Head(), []
-    for number in range(10):
+    for number in range(MAX_FINDINGS + 50):
         line, head = make_line(head, bytes(32), 0.0, "net.blocked", f"t{number}", {})
         lines.append(line)
     log.live.write_bytes(b"".join(lines))
-    assert log.found()[0] == (0, "none of its 10 lines is sealed with this log's key: the file was replaced")
+    what = f"none of its {len(lines)} lines is sealed with this log's key: the file was replaced"
+    assert log.found()[0] == (0, what)
+    assert log.verify().more == 0
 
 
 def test_an_older_state_of_the_log_shows(tmp_path: Path) -> None:
@@ -87,7 +89,7 @@ def test_an_older_state_of_the_log_shows(tmp_path: Path) -> None:
     yesterday = written.live.read_bytes()
     written.write(4)
     written.live.write_bytes(yesterday)
-    assert written.found() == [(0, "the end was cut: the sealed head is line 8, the last one here is 4")]
+    assert written.found() == [(4, "the end was cut: the sealed head is line 8, the last one here is 4")]
 
 
 def test_lines_written_by_who_has_no_key_but_the_hashes_are_found(log: Written) -> None:

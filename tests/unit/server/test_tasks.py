@@ -15,6 +15,7 @@ from tests.unit.server.kit import Front, actions, policy, served, until
 from tidegate.model.errors import NotSavedError, UsageError
 from tidegate.model.question import NO_TERMS, Answer
 from tidegate.model.verdict import Phase
+from tidegate.questions.errors import BadAnswerError
 
 if TYPE_CHECKING:
     from tests.lab.api import Lab
@@ -153,6 +154,27 @@ def test_allow_and_deny_change_a_living_task(tmp_path: Path, origins: Lab) -> No
     assert [(line.get("allow"), line.get("deny"), line["cut"]) for line in changes] == [
         ([B], None, 0), (None, ["1.2.3.4"], 1), (["1.2.3.4"], None, 0),
     ]  # fmt: skip
+
+
+def test_a_question_of_a_locked_task_is_not_remembered(tmp_path: Path, origins: Lab) -> None:
+    """POL-8, ASK-2: a locked policy drops what is remembered, so nobody is promised that it counts from now on."""
+    assert origins
+
+    async def act(server: Server) -> None:
+        server.presence.seen()
+        rules = policy(ask=("1.2.3.4",))
+        locked = rules.replace(modes=rules.modes.replace(locked=True))
+        front = await Front.open(server, tmp_path, rules=locked, ask="wait")
+        waiting = asyncio.ensure_future(front.connect(A))
+        await until(lambda: bool(server.desk.questions()))
+        (question,) = server.desk.questions()
+        assert "locked" in question.no_remember
+        with pytest.raises(BadAnswerError, match="locked"):
+            await server.answer(question.id, Answer.REMEMBER, NO_TERMS, "me")
+        await server.answer(question.id, Answer.TASK, NO_TERMS, "me")
+        assert b" 200 " in (await waiting)[2]
+
+    served(tmp_path, act)
 
 
 def test_a_locked_task_takes_no_allow(tmp_path: Path) -> None:
