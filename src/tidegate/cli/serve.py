@@ -15,12 +15,14 @@ import click
 
 from tidegate.cli.main import say
 from tidegate.cli.server_packages import ensure
+from tidegate.model.errors import UsageError
 from tidegate.runtime.state import state_folder
 from tidegate.server.units import KINDS, unit
 
 if TYPE_CHECKING:
     from tidegate.server.api.api import Api
     from tidegate.server.serve import Server
+    from tidegate.server.webhook import Target
 
 
 @click.command()
@@ -28,7 +30,19 @@ if TYPE_CHECKING:
 @click.option("--no-portal", is_flag=True, help="Listen on no port: this user's own programs only.")
 @click.option("--listen", metavar="ADDR:PORT", default="", help="Let phones that were paired in, over TLS.")
 @click.option("--print-unit", type=click.Choice(KINDS), help="Print a unit for systemd, and how to install it.")
-def serve(*, port: int | None, no_portal: bool, listen: str, print_unit: str | None) -> int:
+@click.option("--no-notify", is_flag=True, help="Show no notifications on the desktop.")
+@click.option("--webhook", metavar="URL", default="", help="Post questions there, signed (docs/webhook.md).")
+@click.option("--webhook-key-file", metavar="FILE", default="", help="The key that signs them; only you can read it.")
+def serve(
+    *,
+    port: int | None,
+    no_portal: bool,
+    listen: str,
+    print_unit: str | None,
+    no_notify: bool,
+    webhook: str,
+    webhook_key_file: str,
+) -> int:
     """Serve tasks, questions and the record of both: `run` uses it from now on, `exec` and `task` need it."""
     if print_unit is not None:
         click.echo(unit(print_unit, _program(), state_home=os.environ.get("XDG_STATE_HOME", "")), nl=False)
@@ -36,12 +50,20 @@ def serve(*, port: int | None, no_portal: bool, listen: str, print_unit: str | N
     ensure(say)
     gc.enable()  # the launcher starts without, for what ends soon
     _raise_limits()
-    return asyncio.run(_serve(port, no_portal=no_portal, listen=listen))
+    target = None
+    if webhook or webhook_key_file:
+        from tidegate.server.webhook import Target
+
+        if not (webhook and webhook_key_file):
+            raise UsageError("--webhook and --webhook-key-file go together", fix="--webhook URL --webhook-key-file F")
+        target = Target(webhook, webhook_key_file)
+    return asyncio.run(_serve(port, no_portal=no_portal, listen=listen, notify=not no_notify, target=target))
 
 
-async def _serve(port: int | None, *, no_portal: bool, listen: str) -> int:
+async def _serve(port: int | None, *, no_portal: bool, listen: str, notify: bool, target: Target | None) -> int:
     from tidegate.server.api.api import open_api
     from tidegate.server.api.outside import bind_outside
+    from tidegate.server.reach import reach_out
     from tidegate.server.serve import Server
 
     outside = bind_outside(listen)
@@ -55,6 +77,7 @@ async def _serve(port: int | None, *, no_portal: bool, listen: str) -> int:
     try:
         api = await open_api(server, port=None if no_portal else port or 0, outside=outside)
         try:
+            reach_out(server, os.environ, notify=notify, target=target, url=api.url, warn=say)
             _announce(server, api)
             return await server.run()
         finally:

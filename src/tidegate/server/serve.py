@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from tidegate.model.question import AnswerRecord, Question, Terms
     from tidegate.model.reason import Reason
     from tidegate.questions.values import QuestionEvent
+    from tidegate.server.reach import Reach
+    from tidegate.server.webhook import Webhook
     from tidegate.state.settings import Settings
     from tidegate.state.store import RuleRecord, Store
 
@@ -66,6 +68,8 @@ class Server:
         self._environ = environ
         self._warn = warn
         self.place = Place(state)
+        self.others: tuple[Reach, ...] = ()  # notifications, webhook: set once, before anything is asked
+        self.webhook: Webhook | None = None
         self._ended = asyncio.Event()
         self._status = 0
         self._stopped = False
@@ -203,6 +207,8 @@ class Server:
             await self._door.part()
         if self._clockwork is not None:
             self._clockwork.cancel()
+        for other in self.others:
+            other.close()
         if hasattr(self, "gate"):
             await in_thread(self.gate.stop)
         if hasattr(self, "log"):
@@ -288,7 +294,10 @@ class Server:
                 self.log.append(f"question.{event.kind}", question.task, question=question.id)
         self._asked.set()
         self.terminals.tell(question)
-        self.bus.publish("question", question_shape(question, self._name(question.task)))
+        shape = question_shape(question, self._name(question.task))
+        self.bus.publish("question", shape)
+        for other in self.others:
+            other.tell(event.kind, shape)
 
     def _name(self, task: str) -> str:
         found = self.registry.find(task)
@@ -296,7 +305,8 @@ class Server:
 
     def _present(self, task: str) -> bool:
         # On any thread: whether somebody could answer (ASK-4).
-        return self.presence.present(task) or self.terminals.present(task)
+        here = self.presence.present(task) or self.terminals.present(task)
+        return here or any(other.present() for other in self.others)
 
     def _release(self, callback: Callable[[], None]) -> None:
         self.gate.post(callback)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tidegate.model.question import Answer, Terms
+from tidegate.model.question import NO_TERMS, Answer, Terms
 from tidegate.questions.errors import AlreadyAnsweredError, NoSuchQuestionError
 from tidegate.server.api.answers import Done, QuestionAnswer, Questions, Rules
 from tidegate.server.api.errors import ApiError
-from tidegate.server.api.operation import OWNER, Call, Operation
-from tidegate.server.api.requests import Reply, RulesQuery
+from tidegate.server.api.operation import ANYONE, OWNER, Call, Operation
+from tidegate.server.api.requests import Reply, RulesQuery, WebhookReply
 from tidegate.server.background import in_thread
 from tidegate.server.shapes import question_shape, rule_shape
 
@@ -52,6 +52,16 @@ class QuestionOperations:
                 errors=(409,),
             ),
             Operation(
+                method="POST",
+                path="/api/webhook/answer",
+                summary="Answer a question by a one-time token that the webhook was sent (docs/webhook.md)",
+                do=self.answer_by_webhook,
+                body=WebhookReply,
+                answer=QuestionAnswer,
+                role=ANYONE,
+                errors=(401, 409),
+            ),
+            Operation(
                 method="GET",
                 path="/api/rules",
                 summary="Remembered hosts, by folder",
@@ -89,11 +99,22 @@ class QuestionOperations:
 
     async def answer(self, call: Call) -> dict[str, Any]:
         """Answer one: it is on the disk, and those who wait are on their way, before this returns."""
-        number = call.number("id")
         reply: Reply = call.body
         terms = Terms(reply.until, reply.connections, reply.bytes)
+        return await self._answered(call.number("id"), Answer(reply.answer), terms, call.caller.by)
+
+    async def answer_by_webhook(self, call: Call) -> dict[str, Any]:
+        """Answer one by its token. A wrong one counts as a wrong bearer token does."""
+        webhook = self._context.server.webhook
+        found = webhook.redeem(call.body.token) if webhook is not None else None
+        if found is None:
+            self._context.auth.failures.count()
+            raise ApiError(401, "this token is not known, was used, or its question is over")
+        return await self._answered(*found, NO_TERMS, "webhook")
+
+    async def _answered(self, number: int, answer: Answer, terms: Terms, by: str) -> dict[str, Any]:
         try:
-            question = await self._context.server.answer(number, Answer(reply.answer), terms, call.caller.by)
+            question = await self._context.server.answer(number, answer, terms, by)
         except NoSuchQuestionError as error:
             raise ApiError(404, error.what, fix=error.fix, code=error.code) from None
         except AlreadyAnsweredError as error:

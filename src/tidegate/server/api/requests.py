@@ -98,6 +98,12 @@ class Session(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     code: Annotated[str, Meta(min_length=1, max_length=200)]
 
 
+class WebhookReply(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A one-time token that the webhook was sent: it names the question and the answer."""
+
+    token: Annotated[str, Meta(min_length=1, max_length=200)]
+
+
 class PairRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """The phone to be paired."""
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.unit.server.api.running import Answer, Whole
+from tidegate.model import question as model
+from tidegate.server.reach import reach_out
+from tidegate.server.webhook import Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,3 +138,35 @@ def test_asking_for_questions_counts_as_being_there(whole: Whole) -> None:
     assert not whole.server.presence.present("t")
     whole.get("/api/questions")
     assert whole.server.presence.present("t")
+
+
+def test_a_token_of_the_webhook_answers_once_and_a_get_never(whole: Whole, tmp_path: Path) -> None:
+    """ASK-5: over the port with no bearer token; a second use and a guess are 401; a GET changes nothing."""
+    key = tmp_path / "key"
+    key.write_text("0123456789abcdef")
+    key.chmod(0o600)
+    target = Target("http://127.0.0.1:9/", str(key))
+
+    async def begin() -> None:
+        reach_out(whole.server, {}, notify=False, target=target, url=whole.api.url, warn=print)
+
+    whole.on_loop(begin())
+    webhook = whole.server.webhook
+    assert webhook is not None
+    released = whole.open_question(whole.task()["id"])
+    (question,) = whole.get("/api/questions")["questions"]
+    token = webhook._token(question["id"], model.Answer.DENY)
+    path = "/api/webhook/answer"
+
+    def post(token: str) -> Answer:
+        return whole.ask("POST", path, json.dumps({"token": token}).encode(), Content_Type="application/json")
+
+    assert whole.ask("GET", f"{path}?token={token}").status in {401, 405}
+    assert whole.get(f"/api/questions/{question['id']}")["state"] == "open"
+    assert post("guess").status == 401
+    found = post(token)
+    assert found.status == 200
+    assert (found.json["answer"], found.json["by"]) == ("deny", "webhook")
+    assert post(token).status == 401
+    whole.on_loop(whole.server.gate.call(lambda: None))
+    assert [decision.allowed for decision in released] == [False]

@@ -1,0 +1,249 @@
+"""A signed webhook: a chat tool of the operator's hears of questions, and can answer each once (ASK-5).
+
+Each message is one POST of JSON to the operator's own address. `Tidegate-Signature` is `v1=` and the hex HMAC-SHA256,
+under the operator's key, of the value of `Tidegate-Timestamp`, a full stop and the body (docs/webhook.md). An opened
+question comes with a one-time token for each answer: whoever posts one to `answer_url` has answered that question so,
+and all of its tokens are void. Nothing is answered by a GET: chat tools fetch every link that they show.
+
+Rules of the file: nothing here holds up a question. At most `AT_ONCE` messages are on their way and `WAITING` wait;
+more are dropped and said. A message is tried `TRIES` times, without redirects. Tokens are kept as hashes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import http.client
+import json
+import os
+import stat
+import threading
+from collections import deque
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from tidegate.model.errors import StartError
+from tidegate.model.question import Answer
+from tidegate.server.background import start
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+AT_ONCE: Final = 4
+WAITING: Final = 256
+TRIES: Final = 3
+PAUSES: Final = (1.0, 5.0)  # seconds between them
+SECONDS: Final = 10.0  # for each connection, and for each read of its answer
+SHORTEST_KEY: Final = 16  # bytes
+LONGEST_KEY: Final = 4096
+_LOOPBACK = frozenset(("127.0.0.1", "::1", "localhost"))
+_OVER = frozenset(("answered", "expired", "ended"))
+
+
+class Target:
+    """Where to post, and the key that signs.
+
+    Raises:
+        StartError: from the constructor, for an address or a key file that cannot be used.
+    """
+
+    def __init__(self, url: str, key_file: str) -> None:
+        try:
+            parts = urlsplit(url)
+            self.port = parts.port
+        except ValueError:
+            raise StartError(f"--webhook {url!r} is no URL", fix="--webhook https://HOST/PATH") from None
+        self.host = parts.hostname or ""
+        self.secure = parts.scheme == "https"
+        if parts.scheme not in ("http", "https") or not self.host or parts.username or parts.fragment:
+            raise StartError(f"--webhook {url!r} is no plain URL", fix="--webhook https://HOST/PATH")
+        if not self.secure and self.host not in _LOOPBACK:
+            raise StartError(
+                f"--webhook {url!r}: what it is sent can answer questions, and http is read by others",
+                fix="use https, or a receiver on this machine's loopback",
+            )
+        if not url.isascii() or not url.isprintable() or " " in url:
+            raise StartError("--webhook has characters that a URL cannot have", fix="write them as %XX")
+        self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self.key = _key(key_file)
+
+    def post(self, body: bytes, headers: dict[str, str]) -> int:
+        """Send it and return the status. Blocks.
+
+        Raises:
+            OSError, http.client.HTTPException: when it does not arrive.
+        """
+        kind = http.client.HTTPSConnection if self.secure else http.client.HTTPConnection
+        connection = kind(self.host, self.port, timeout=SECONDS)
+        try:
+            connection.request("POST", self.path, body, headers)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+
+class Webhook:
+    """See the head of the file. Everything on the loop's thread.
+
+    `answer_url` is where tokens are posted, '' where the server has no port; `portal` is the link to look at.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        answer_url: str,
+        portal: str,
+        wall: Callable[[], float],
+        secret: Callable[[], str],
+        sleep: Callable[[float], Awaitable[None]],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._target = target
+        self._answer_url = answer_url
+        self._portal = portal
+        self._wall = wall
+        self._secret = secret
+        self._sleep = sleep
+        self._warn = warn
+        self._tokens: dict[bytes, tuple[int, Answer]] = {}
+        self._open: set[int] = set()
+        self._waiting: deque[tuple[int, bytes]] = deque()
+        self._senders: set[asyncio.Task[Any]] = set()
+        self._failing = False
+
+    def present(self) -> bool:
+        """Whether somebody can be reached by it (ASK-4). On any thread."""
+        return True
+
+    def tell(self, kind: str, question: dict[str, Any]) -> None:
+        """Take in what happened to a question; never waits."""
+        number = question["id"]
+        message: dict[str, Any] = {"event": f"question.{kind}", "question": question, "portal": self._portal}
+        if kind == "opened":
+            self._open.add(number)
+            if self._answer_url:
+                message["answer_url"] = self._answer_url
+                message["answers"] = {one.value: self._token(number, one) for one in _offered(question)}
+        elif kind in _OVER:
+            self._open.discard(number)
+            self._void(number)
+        else:
+            return
+        if len(self._waiting) >= WAITING:
+            self._warn(f"the webhook is too slow: question.{kind} of question {number} is not sent")
+            return
+        self._waiting.append((number if kind == "opened" else 0, json.dumps(message).encode()))
+        if len(self._senders) < AT_ONCE:
+            sender = start(self._send_all(), "the webhook")
+            self._senders.add(sender)
+            sender.add_done_callback(self._senders.discard)
+
+    def redeem(self, token: str) -> tuple[int, Answer] | None:
+        """Return which question a token answers, and how; it and the others of that question are void then."""
+        found = self._tokens.get(_hash(token))
+        if found is not None:
+            self._void(found[0])
+        return found
+
+    def close(self) -> None:
+        """Send nothing any more."""
+        self._waiting.clear()
+        self._tokens.clear()
+        for sender in list(self._senders):
+            sender.cancel()
+
+    def _token(self, number: int, answer: Answer) -> str:
+        token = self._secret()
+        self._tokens[_hash(token)] = number, answer
+        return token
+
+    def _void(self, number: int) -> None:
+        self._tokens = {key: value for key, value in self._tokens.items() if value[0] != number}
+
+    async def _send_all(self) -> None:
+        while self._waiting:
+            number, body = self._waiting.popleft()
+            await self._send(number, body)
+
+    async def _send(self, number: int, body: bytes) -> None:
+        why = ""
+        for attempt in range(TRIES):
+            if attempt:
+                await self._sleep(PAUSES[attempt - 1])
+            if number and number not in self._open:
+                return  # it was answered meanwhile, and that is told by itself
+            try:
+                status = await _in_passing(self._target.post, body, signed(self._target.key, int(self._wall()), body))
+            except (OSError, http.client.HTTPException) as error:
+                why = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+                continue
+            if 200 <= status < 300:
+                self._failing = False
+                return
+            why = f"it answers {status}"
+            if 300 <= status < 500 and status != http.client.TOO_MANY_REQUESTS:
+                break  # the same again would be no better
+        if not self._failing:
+            self._failing = True  # said once, until it works again
+            self._warn(f"the webhook does not take messages: {why}")
+
+
+async def _in_passing(call: Callable[[bytes, dict[str, str]], int], body: bytes, headers: dict[str, str]) -> int:
+    """Return what a call gives that may block for long, in a thread that nobody waits for at the end."""
+    loop = asyncio.get_running_loop()
+    result: asyncio.Future[int] = loop.create_future()
+
+    def settle(status: int, error: Exception | None) -> None:
+        if not result.done():
+            result.set_exception(error) if error is not None else result.set_result(status)
+
+    def run() -> None:
+        status, failure = 0, None
+        try:
+            status = call(body, headers)
+        except Exception as error:  # noqa: BLE001  it is raised where it is awaited
+            failure = error
+        with suppress(RuntimeError):  # the server has ended meanwhile
+            loop.call_soon_threadsafe(settle, status, failure)
+
+    threading.Thread(target=run, name="webhook", daemon=True).start()
+    return await result
+
+
+def signed(key: bytes, timestamp: int, body: bytes) -> dict[str, str]:
+    """Return the headers of a message."""
+    digest = hmac.new(key, b"%d." % timestamp + body, sha256).hexdigest()
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": "tidegate",
+        "Tidegate-Timestamp": str(timestamp),
+        "Tidegate-Signature": f"v1={digest}",
+    }
+
+
+def _offered(question: dict[str, Any]) -> list[Answer]:
+    return [one for one in Answer if one is not Answer.REMEMBER or not question["no_remember"]]
+
+
+def _hash(token: str) -> bytes:
+    return sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def _key(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            key = file.read(LONGEST_KEY + 1).strip()
+    except OSError as error:
+        raise StartError(f"--webhook-key-file {path!r} cannot be read: {os.strerror(error.errno or 0)}") from None
+    if stat.S_IMODE(mode) & 0o077:
+        raise StartError(f"--webhook-key-file {path!r} can be read by others", fix=f"chmod 600 {path!r}")
+    if not SHORTEST_KEY <= len(key) <= LONGEST_KEY:
+        raise StartError(
+            f"--webhook-key-file {path!r} does not hold {SHORTEST_KEY} to {LONGEST_KEY} bytes",
+            fix="openssl rand -hex 32 >FILE",
+        )
+    return key
