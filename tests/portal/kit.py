@@ -13,8 +13,9 @@ import subprocess
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-import pytest
 from playwright.sync_api import sync_playwright
+
+from tests.clients.kit import absent
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request
@@ -33,14 +34,10 @@ class Chromium:
     """Debian's Chromium, headless. One for all tests of a process; each visit has a profile of its own."""
 
     def __init__(self) -> None:
-        """Start it.
-
-        Raises:
-            pytest.skip.Exception: where it is not on this machine.
-        """
+        """Start it; where it is not on this machine, tests that need it are left out."""
         path = shutil.which("chromium")
         if path is None:
-            pytest.skip("chromium is not here: scripts/setup as root installs it")
+            absent("chromium")
         self._driver = sync_playwright().start()
         flags = [*FLAGS, "--no-sandbox"] if os.geteuid() == 0 else [*FLAGS]
         self.browser: Browser = self._driver.chromium.launch(executable_path=path, headless=True, args=flags)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.clients.kit import absent
 from tests.clients.table import MODULES
 from tests.served import until
 
@@ -28,7 +29,7 @@ WIDE = "() => document.documentElement.scrollWidth - document.documentElement.cl
 def test_every_page(visit: Callable[..., Visit], served: Served, curls: Curls, scheme: str, width: int) -> None:
     """SRV-3: with a question, a rule, a task that ended and one that lives, on every page."""
     if not AXE.exists():
-        pytest.skip("axe-core is not here: scripts/setup installs it where npm is")
+        absent("axe-core")
     one = visit(viewport={"width": width, "height": 800}, color_scheme=scheme)
     one.page.evaluate(AXE.read_text())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,6 +24,29 @@ WATCH = """() => {
     if (!window.seen && document.querySelector(".card[data-state=open]")) window.seen = Date.now() / 1000;
   }).observe(document.body, { childList: true, subtree: true });
 }"""
+PRESS_AGAIN = """() => new Promise((resolve) => {
+  const press = () => document.body.dispatchEvent(
+    new KeyboardEvent("keydown", { code: "KeyN", ctrlKey: true, shiftKey: true, bubbles: true }));
+  new MutationObserver((_, me) => {
+    if (!document.querySelector(".card[data-state=answered]")) return;
+    me.disconnect();
+    press();
+    resolve();
+  }).observe(document.body, { subtree: true, attributes: true, childList: true });
+  press();
+})"""
+"""Denies the card in front, and presses again the moment it is settled."""
+CLICK_MOVED = """() => new Promise((resolve) => {
+  new MutationObserver((_, me) => {
+    if (document.querySelectorAll(".card").length !== 1) return;
+    me.disconnect();
+    setTimeout(() => {
+      document.querySelector(".card [data-answer=deny]").click();
+      resolve();
+    }, 0);
+  }).observe(document.body, { subtree: true, childList: true });
+})"""
+"""Presses a button the moment its card has moved up."""
 GENEROUS = 10.0  # seconds; what is reported is what counts
 
 
@@ -95,7 +119,7 @@ def test_time_that_is_over_refuses(visit: Callable[..., Visit], served: Served) 
     task = served.start("exec", "short", "--wait", "--", "curl", "--silent", "--max-time", "100", "http://ask.test/")
     card = one.card("ask.test")
     card.wait_for()
-    assert card.locator(".ring .left").inner_text() in {"1:00", "0:59", "0:58", "0:57"}
+    assert re.fullmatch(r"1:00|0:\d\d", card.locator(".ring .left").inner_text())
     card.locator(".ring[data-soon=true]").wait_for()
     one.page.locator(".card[data-state=expired]", has_text="nobody answered in time").wait_for(timeout=90_000)
     out, _ = task.communicate(timeout=60)
@@ -166,9 +190,10 @@ def test_a_new_card_does_not_take_the_keys(visit: Callable[..., Visit], curls: C
     second = curls.start("http://b.ask.test/")
     one.card("b.ask.test").wait_for()
     assert "a.ask.test" in one.page.locator(".card[data-front]").inner_text()
-    one.page.keyboard.press("Control+Shift+N")
-    one.page.keyboard.press("Control+Shift+N")  # meant for the same card; the next one is not in front yet
+    one.page.evaluate(PRESS_AGAIN)
     assert "a person refused it" in curls.result(first)[1]
+    one.page.evaluate(CLICK_MOVED)
+    one.note("The cards have just moved")
     one.page.locator(".card[data-front]", has_text="b.ask.test").wait_for()
     one.page.keyboard.press("Control+Shift+Y")
     assert curls.result(second)[:2] == (0, "hello\n")
