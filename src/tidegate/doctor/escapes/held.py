@@ -106,7 +106,7 @@ def main(wishes: dict[str, Any]) -> None:
 def _later(wishes: dict[str, Any]) -> Guarded:
     """What would run later, as `tidegate run` finds it for the person whose home is a folder of the trial."""
     environ = wishes["environ"] | {"HOME": wishes["person"], "PATH": ":".join(wishes["programs"])}
-    return guarded_files(environ, wishes["folder"], wishes["person"])
+    return guarded_files(environ, wishes["folder"], (wishes["person"],))
 
 
 def _behind_gate(wishes: dict[str, Any], order: Order, hold: Hold, stdio: Any, inbox: SignalInbox) -> Ended:
