@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import shutil
 import socket
@@ -12,15 +11,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.accounts import account, need_account
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 TOOLS = ("ssh", "ssh-keygen", "ssh-agent", "ssh-add", "sshd")
-USER = getpass.getuser() if os.geteuid() else "root"
+USER = account()
 
 
 def need() -> None:
-    """Skip where OpenSSH is not installed."""
+    """Skip where OpenSSH is not installed, or would not serve this user."""
+    need_account()
     missing = [tool for tool in TOOLS if shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin") is None]
     if missing:
         pytest.skip(f"not here: {', '.join(missing)} (scripts/setup as root installs them)")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
+from tests.accounts import need_account
 from tests.client_programs import trusting
 from tests.clients import servers
 from tests.clients.kit import (
@@ -78,6 +79,8 @@ def serving(product: Product, lab: Lab, tmp_path: Path, way: str, service: str) 
     (product.home / "there").write_text(TEXT)
     if service in {"ssh", "git"}:
         repository(product.home)
+    if service in {"ssh", "postgres"}:
+        need_account()
     if service == "ssh":
         if not os.path.exists(servers.SSHD):
             absent("sshd")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.accounts import need_roots_files
 from tests.lab.api import Lab
 from tests.product import PYTHON, Product
 
@@ -58,6 +59,7 @@ def write(product: Product, name: str, text: str) -> None:
 
 def test_the_agent_that_runs_reaches_its_model(product: Product) -> None:
     """POL-10, POL-12: under balanced and careful; its other hosts wait, and a note names what was recognised."""
+    need_roots_files()
     for profile in ((), ("--profile", "careful")):
         done = product.run(*profile, "--", "claude", "api.anthropic.com", "platform.claude.com")
         assert done.stdout.startswith(REACHED), done.stderr
@@ -90,6 +92,7 @@ def test_another_command_gets_nothing(product: Product, command: list[str]) -> N
 
 def test_a_script_of_the_workspace_gets_nothing_in_silence(product: Product) -> None:
     """A program under the agent's name that a task may have left: refused with a note; --harness is a person's word."""
+    need_roots_files()
     put(product, product.folder, "claude")
     done = product.run("--", "./claude")
     assert REFUSED in done.stderr.splitlines()
@@ -111,6 +114,7 @@ def test_a_script_of_the_workspace_gets_nothing_in_silence(product: Product) -> 
 
 def test_no_task_can_put_its_own_program_there(product: Product) -> None:
     """HLD-15: what a later run would recognise cannot be written, replaced or moved by a task before it."""
+    need_roots_files()
     (product.home / "notes").mkdir()
     if product.user:
         os.chown(product.home / "notes", 12345, 12345)

@@ -17,10 +17,12 @@ def status(name):
     with open('/proc/self/status') as file:
         return dict(line.rstrip('\\n').split(':\\t', 1) for line in file if ':\\t' in line)[name]
 
-def inside(flags=linux.CLONE_NEWNS, attributes=mounts.SAFE):
+def inside(flags=linux.CLONE_NEWNS, attributes=mounts.SAFE, root=False):
     uid, gid = os.getuid(), os.getgid()
+    as_uid, as_gid = (0, 0) if root else (uid, gid)
     linux.unshare(linux.CLONE_NEWUSER | flags)
-    for name, text in (('setgroups', 'deny'), ('uid_map', f'{{uid}} {{uid}} 1'), ('gid_map', f'{{gid}} {{gid}} 1')):
+    maps = (('uid_map', f'{{as_uid}} {{uid}} 1'), ('gid_map', f'{{as_gid}} {{gid}} 1'))
+    for name, text in (('setgroups', 'deny'), *maps):
         with open('/proc/self/' + name, 'w') as file:
             file.write(text)
     if flags & linux.CLONE_NEWNS:

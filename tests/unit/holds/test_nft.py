@@ -44,7 +44,7 @@ def test_each_expression_is_what_it_is_called(expressions: str, kind: str, spoke
     code = f"""
     import subprocess
     from tidegate.holds import netlink, nft
-    inside(linux.CLONE_NEWNET)
+    inside(linux.CLONE_NEWNET, root=True)  # for nft, which loses its rights at exec otherwise
     wire = netlink.connect(netlink.NETLINK_NETFILTER)
     chain = nft.chain('t', 'c', {kind!r}, nft.RAW if {kind!r} == 'filter' else nft.DESTINATION_NAT, nft.ACCEPT)
     netlink.transact(wire, nft.transaction([nft.table('t'), chain, nft.rule('t', 'c', {expressions})]))
@@ -58,7 +58,7 @@ def test_a_transaction_is_whole_or_nothing() -> None:
     """One rule that the kernel refuses, and the table is not there; a second table of that name is refused (HLD-7)."""
     code = """
     from tidegate.holds import netlink, nft
-    inside(linux.CLONE_NEWNET)
+    inside(linux.CLONE_NEWNET, root=True)  # for nft, which loses its rights at exec otherwise
     wire = netlink.connect(netlink.NETLINK_NETFILTER)
     made = [nft.table('t'), nft.chain('t', 'c', 'filter', 0, nft.DROP)]
     def send(*more):
@@ -80,7 +80,7 @@ def test_the_ruleset_is_json_to_nft() -> None:
     code = f"""
     import subprocess
     from tidegate.holds import netfilter
-    inside(linux.CLONE_NEWNET)
+    inside(linux.CLONE_NEWNET, root=True)  # for nft, which loses its rights at exec otherwise
     netfilter.install(3128)
     print(subprocess.run([{NFT!r}, '-j', 'list', 'ruleset'], capture_output=True, text=True, check=True).stdout)
     """

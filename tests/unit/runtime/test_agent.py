@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.accounts import need_roots_files
 from tidegate.model.errors import StartError, UsageError
 from tidegate.policy.harnesses import Harness, HarnessHost, built_in, harness_layer
 from tidegate.policy.layers import command_line, join
@@ -28,6 +29,7 @@ class Place:
     """A workspace and a folder on PATH beside it."""
 
     def __init__(self, root: Path) -> None:
+        need_roots_files()
         root.chmod(0o755)
         self.work = root / "project"
         self.bin = root / "project2"  # a name that begins like the workspace's is not within it
