@@ -382,6 +382,24 @@ def test_what_one_run_leaves_does_not_open_the_next(user: str, row: tuple[str, .
     assert product.run(*options, "--", "touch", "neighbour", cwd=folder).returncode == 0
 
 
+@pytest.mark.parametrize("user", held.USERS)
+def test_a_cache_that_becomes_a_link_meanwhile_opens_nothing(user: str, base: Path) -> None:
+    """The set-up command leads ~/.yarn/berry to ~/.ssh, and the next hold does not follow (HLD-15)."""
+    product = Product(base, user=user == "ordinary")
+    (product.home / ".yarn/berry").mkdir(parents=True)
+    (product.home / "policy.yaml").write_text(
+        "files: normal\nsetup: 'rmdir ~/.yarn/berry; ln -s ../.ssh ~/.yarn/berry'\n"
+    )
+    furnish(product)
+    done = product.run(
+        "-q", "--policy", str(product.home / "policy.yaml"), "--", "sh", "-c", "touch ~/.cache/x; touch ~/.yarn/berry/x"
+    )
+    assert "Read-only file system" in done.stderr
+    assert os.readlink(product.home / ".yarn/berry") == "../.ssh"
+    assert os.listdir(product.home / ".ssh") == []
+    assert (product.home / ".cache/x").exists()
+
+
 @pytest.mark.parametrize("goal", ["loop", "x" * 300])
 @pytest.mark.parametrize("user", held.USERS)
 def test_a_link_that_leads_nowhere_stops_no_start(user: str, goal: str, base: Path) -> None:
