@@ -119,9 +119,10 @@ def _held(told: dict[str, Any], options: RunOptions, stdio: StdioPlan, inbox: Si
     order = order_of(options, new_log=False).replace(
         task=told["task"],
         phase=told["phase"],
-        ports=tuple(told["ports"]),
+        setup=tuple(told["setup"]),
+        ports={phase: tuple(ports) for phase, ports in told["ports"].items()},
         strict=is_strict(told["files"]),
-        met=tuple((host, port) for host, port in told["met"]),
+        met={phase: tuple((host, port) for host, port in places) for phase, places in told["met"].items()},
     )
     hold = find_hold(options.hold)
     if not hold.has_gate:

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from tidegate.policy.policy import Policy
 
+_SET_UP_LATER = "note: the policy's set-up command runs once, before the task's first command"
 _SET_UP_BY_HAND = (
-    "note: the policy's set-up command does not run by itself here: create the task with --phase install, run it with "
-    "tidegate exec, then: tidegate task phase TASK runtime"
+    "note: with --phase install the first commands are the set-up, and the policy's own set-up command does not run; "
+    "then: tidegate task phase TASK runtime"
 )
 
 
@@ -88,8 +89,9 @@ def create(
     for note in joined.notes:
         say(f"note: {note}")
     if joined.setup:
-        say(_SET_UP_BY_HAND)
-        joined = joined.replace(setup=())
+        by_hand = phase == "install"
+        say(_SET_UP_BY_HAND if by_hand else _SET_UP_LATER)
+        joined = joined.replace(setup=()) if by_hand else joined
     made = _ask("create", folder=real, name=name, phase=phase, policy=to_plain(joined), wait_seconds=seconds)
     click.echo(made["id"])
 

@@ -40,7 +40,10 @@ GATE_PORT = 3128  # squid's, and HLD-4's: what people expect of a proxy
 
 
 class Order(Value):
-    """What is to be run, and how it is confined. Paths are absolute."""
+    """What is to be run, and how it is confined. Paths are absolute.
+
+    `setup`, and `ports` and `met` by phase, are for a command whose policy the server has.
+    """
 
     task: str
     phase: str
@@ -64,8 +67,9 @@ class Order(Value):
     ask: str = NO_ONE
     state: str = ""
     wait_seconds: int | None = None
-    ports: tuple[int, ...] = ()
-    met: tuple[tuple[str, int], ...] = ()
+    setup: tuple[str, ...] = ()
+    ports: Mapping[str, tuple[int, ...]] = {}
+    met: Mapping[str, tuple[tuple[str, int], ...]] = {}
 
 
 class Ended(Value):
@@ -128,12 +132,12 @@ def run_behind_gate(
     from tidegate.runtime.front import Front
     from tidegate.runtime.services import Services
 
-    setup = policy.setup if policy is not None else ()
+    setup = policy.setup if policy is not None else order.setup
     first = Phase.INSTALL.value if setup else order.phase
     captured = order.capture != OFF
     ports = [one.port for one in order.publish]
     if policy is None:
-        met = {order.phase: order.met}
+        met = order.met
     else:
         met = {phase: Services(policy, Phase(phase), ports).met for phase in {first, order.phase}}
     names = own_names(os.uname().nodename) if captured else ()
@@ -178,7 +182,7 @@ def run_behind_gate(
         if command is order.command:
             spec = spec.replace(published=tuple(one.inside for one in order.publish))
         if order.capture == PORTS:
-            spec = spec.replace(capture_ports=order.ports if policy is None else ports_of(policy, Phase(phase)))
+            spec = spec.replace(capture_ports=order.ports[phase] if policy is None else ports_of(policy, Phase(phase)))
         follows = phase != first
 
         def deliver(sockets: TaskSockets) -> None:

@@ -43,7 +43,7 @@ from tidegate.server.peers import refusal
 from tidegate.server.task_desk import BY, do
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
     from typing import Any
 
     from tidegate.server.living import Exec, Living
@@ -279,18 +279,30 @@ class _Front:
         _check_version(order)
         self._check_free()
         task = self._registry.get(order["task"])
-        await self._start_exec(task, order, {task.phase.value: Services(task.policy_in_force(), task.phase).met})
+        setup = self._registry.set_up_of(task, order["hold"])
+        phases = (Phase.INSTALL, task.phase) if setup else (task.phase,)
+        met = {phase.value: Services(task.policy_in_force(), phase).met for phase in phases}
+        await self._start_exec(task, order, met, setup)
 
     def _check_free(self) -> None:
         if self._exec is not None:
             raise UsageError("a front has one command", code="front")
 
-    async def _start_exec(self, task: Living, order: dict[str, Any], met: dict[str, Sequence[tuple[str, int]]]) -> None:
+    async def _start_exec(
+        self,
+        task: Living,
+        order: dict[str, Any],
+        met: Mapping[str, Sequence[tuple[str, int]]],
+        setup: tuple[str, ...] = (),
+    ) -> None:
+        phase, policy = task.phase, task.policy_in_force()
         self._own_names = tuple(str(name) for name in order.get("own_names", ()))
         self._exec = self._registry.begin_exec(
             task, command=tuple(order["command"]), hold=order["hold"], ask=order.get("ask", "no"), say=self.say
         )
-        self._exec.met = {phase: tuple((host, port) for host, port in places) for phase, places in met.items()}
+        self._exec.met = {name: tuple((host, port) for host, port in places) for name, places in met.items()}
+        if setup:
+            await self._registry.begin_set_up(self._exec)
         await self._registry.publish(self._exec, tuple(_published(one) for one in order.get("publish", ())))
         self.say(
             [
@@ -300,10 +312,11 @@ class _Front:
                     "folder": task.folder.path,
                     "dev": task.folder.dev,
                     "ino": task.folder.ino,
-                    "phase": task.phase.value,
+                    "phase": phase.value,
+                    "setup": setup,
                     "files": task.policy.files,
-                    "met": met.get(task.phase.value, ()),
-                    "ports": ports_of(task.policy_in_force(), task.phase),
+                    "met": met,
+                    "ports": {name: ports_of(policy, Phase(name)) for name in met},
                 },
             ]
         )

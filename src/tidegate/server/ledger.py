@@ -168,7 +168,7 @@ class Ledger:
     async def phase_changed(self, task: Living, before: Phase, *, by: str, cut: int) -> None:
         """The task is in another phase."""
         self._desk.phase_changed(task.id, task.phase)
-        await in_thread(lambda: self.store.change_task(task.id, phase=task.phase))
+        await in_thread(lambda: self.store.change_task(task.id, phase=task.phase, operator=operator_bytes(task)))
         self.log.append("task.phase", task.id, by=by, before=before.value, phase=task.phase.value, cut=cut)
 
     async def task_ended(self, task: Living, outcome: str) -> None:
@@ -228,6 +228,7 @@ def remembered_of(store: Store, task: Living) -> tuple[Remembered, ...]:
 
 
 def operator_bytes(task: Living) -> bytes:
-    """Return what the operator changed of a task, as its record keeps it."""
+    """Return what changed of a task since it was created, as its record keeps it."""
     rules = {text: verdict.value for text, verdict in task.operator.items()}
-    return json.dumps({"rules": rules, "paused": task.paused}).encode()
+    kept = {"rules": rules, "paused": task.paused, "set_up": task.set_up, "setting_up": task.setting_up is not None}
+    return json.dumps(kept).encode()

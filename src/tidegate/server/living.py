@@ -80,6 +80,8 @@ class Living:
         self.remembered: tuple[Remembered, ...] = ()
         self.paused = False
         self.ending = False
+        self.set_up = False  # its policy's set-up command has ended well, or is not to run
+        self.setting_up: Exec | None = None  # the command before which it runs now
         self.execs: dict[str, Exec] = {}
         self.begun = 0  # how many commands it has had
 

@@ -175,6 +175,9 @@ class Register:
         kept = json.loads(record.operator)
         task.operator = {text: Verdict(verdict) for text, verdict in kept["rules"].items()}
         task.paused = bool(kept["paused"])
+        task.set_up = bool(kept.get("set_up"))
+        if kept.get("setting_up"):
+            task.phase = Phase.RUNTIME  # the server ended in its midst: it runs again before the next command
         await self._adopt(task, self._own_log(task), rotate=True, again=True)
 
     async def begin_run(self, order: dict[str, Any], policy: Policy, *, by: str) -> Living:
@@ -243,6 +246,8 @@ class Register:
         """
         if task.ending:
             raise StartError(f"the task {task.id} is ending", fix="tidegate task create", code="task-ended")
+        if task.setting_up is not None:
+            raise StartError(f"the task {task.id} is being set up", fix="try again when that has ended", code="set-up")
         task.begun += 1
         exec_ = Exec(
             task,
@@ -281,11 +286,36 @@ class Register:
         Raises:
             OSError, ValueError: as `serve`.
         """
-        before, exec_.task.phase = exec_.task.phase, phase
         await self._gate.call(lambda: exec_.serve_next(self._gate.gate, sockets, own_names, phase))
+        exec_.task.set_up = True
+        await self._leave_set_up(exec_.task, phase)
+
+    def set_up_of(self, task: Living, hold: str) -> tuple[str, ...]:
+        """Return the set-up command that runs before a command in this hold (POL-7), () where none does.
+
+        Once per created task, before its first command that has a gate; one that failed runs again.
+        """
+        wanted = task.kind == CREATED and not task.set_up and task.phase is Phase.RUNTIME and hold == "netns"
+        return task.policy.setup if wanted else ()
+
+    async def begin_set_up(self, exec_: Exec) -> None:
+        """The set-up command of a created task runs first: no other command may begin meanwhile.
+
+        Raises:
+            NotSavedError: when that cannot be kept.
+        """
+        task = exec_.task
+        task.setting_up = exec_
+        before, task.phase = task.phase, Phase.INSTALL
+        await self._ledger.phase_changed(task, before, by="its set-up", cut=0)
+        self.tell(task)
+
+    async def _leave_set_up(self, task: Living, phase: Phase) -> None:
+        task.setting_up = None
+        before, task.phase = task.phase, phase
         if before is not phase:
-            await self._ledger.phase_changed(exec_.task, before, by="its set-up", cut=0)
-            self.tell(exec_.task)
+            await self._ledger.phase_changed(task, before, by="its set-up", cut=0)
+            self.tell(task)
 
     async def begin(self, exec_: Exec, at: float) -> None:
         """The command begins at `at` (Unix time): what came before was the self-test."""
@@ -300,6 +330,8 @@ class Register:
             return [], 0
         counted = await self._gate.call(lambda: exec_.release(self._gate.gate))
         self._ledger.exec_ended(exec_, counted)
+        if task.setting_up is exec_:
+            await self._leave_set_up(task, Phase.RUNTIME)
         if task.kind == RUN:
             await self._bury(task, "ended")
         else:

@@ -156,3 +156,41 @@ def test_a_folder_in_the_place_of_the_tasks_folder_is_not_entered(product: Produ
             assert "is another folder than when the task was created: tidegate task create" in done.stderr
         assert not list(other.iterdir())
         assert not list(folder.iterdir())
+
+
+def test_the_set_up_command_runs_once_before_the_first_command(product: Product, lab: Lab) -> None:
+    """POL-7: in the phase install, once per task; one that failed runs again; others wait for it to end; exit 78."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    lab.origin("http", "1.2.3.4", 80)
+    setup = (
+        f"echo set up >> ran; {PYTHON} -c '{GET}' http://a.test/ && until [ -e go ]; do sleep 0.1; done && [ -e ok ]"
+    )
+    (product.folder / "set-up").write_text(setup)
+    policy = product.folder / "p.yaml"
+    policy.write_text(
+        "setup: [sh, set-up]\nnetwork: {install: {allow: ['a.test:80']}, runtime: {allow: ['b.test:80']}}\n"
+    )
+    with Served(product) as server:
+        made = server.tidegate("task", "create", "--policy", "p.yaml")
+        assert made.stderr == "tidegate: note: the policy's set-up command runs once, before the task's first command\n"
+        task = made.stdout.strip()
+        assert server.tidegate("exec", task, "--no-network", "--", "true").returncode == 0
+        assert not (product.folder / "ran").exists()
+        first = server.start("exec", task, "--", "sh", "-c", f"{PYTHON} -c '{GET}' http://a.test/ || echo ran")
+        until((product.folder / "ran").exists)
+        assert server.json("task", "show", task)["phase"] == "install"
+        second = server.tidegate("exec", task, "--", "true")
+        assert (second.returncode, second.stderr.count("\n")) == (78, 1)
+        assert "is being set up" in second.stderr
+        (product.folder / "go").touch()
+        out, err = first.communicate(timeout=60)
+        assert (first.returncode, out) == (78, ""), err
+        assert "the set-up command ended with 1, and the command was not run" in err
+        assert server.json("task", "show", task)["phase"] == "runtime"
+        (product.folder / "ok").touch()
+        for _ in range(2):
+            done = server.tidegate("exec", task, "--", "sh", "-c", f"{PYTHON} -c '{GET}' http://a.test/ || echo ran")
+            assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+        assert (product.folder / "ran").read_text() == "set up\n" * 2
+        phases = [line["phase"] for line in server.actions() if line["type"] == "task.phase"]
+        assert phases == ["install", "runtime"] * 2

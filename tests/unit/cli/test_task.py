@@ -62,12 +62,12 @@ def test_an_untrusted_folder_file_stops_the_creation(server: Served) -> None:
         assert server.tidegate("task", "create", "--no-folder-policy").returncode == 0
 
 
-def test_a_set_up_command_is_left_to_the_person(server: Served) -> None:
-    """POL-7: a created task runs nothing by itself, and says so."""
+def test_in_the_phase_install_the_set_up_is_left_to_the_person(server: Served) -> None:
+    """POL-7: as with `run`, the policy's own does not run, and that is said."""
     policy = server.product.home / "p.yaml"
     policy.write_text("setup: [make]\nnetwork: {install: {allow: [a.test]}, runtime: {allow: [b.test]}}\n")
     with server:
         made = server.tidegate("task", "create", "--policy", str(policy), "--phase", "install")
         assert made.returncode == 0, made.stderr
-        assert "set-up command does not run by itself" in made.stderr
+        assert "the policy's own set-up command does not run; then: tidegate task phase TASK runtime" in made.stderr
         assert server.json("task", "show", made.stdout.strip())["phase"] == "install"

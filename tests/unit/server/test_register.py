@@ -11,6 +11,7 @@ import pytest
 
 from tests.unit.server.kit import Front, actions, policy, served, until
 from tidegate.model.errors import StartError, UsageError
+from tidegate.model.verdict import Phase
 from tidegate.server import register as register_module
 
 if TYPE_CHECKING:
@@ -166,3 +167,34 @@ def test_a_wait_outside_its_bounds_is_refused(tmp_path: Path, seconds: Any) -> N
             await server.registry.create(folder=str(tmp_path), policy=policy(), wait_seconds=good, by="me")
 
     served(tmp_path, act)
+
+
+@pytest.mark.usefixtures("isolated")
+def test_what_was_set_up_stays_so_and_what_was_not_is_set_up_again(tmp_path: Path) -> None:
+    """POL-7, HLD-8: a server that ended in the midst of a set-up left its phase behind; the next starts over."""
+    rules = policy("a.test").replace(setup=("make",))
+
+    async def first(server: Server) -> str:
+        for name in ("before", "amid", "after"):
+            task = await server.registry.create(folder=str(tmp_path), policy=rules, name=name, by="me")
+            assert server.registry.set_up_of(task, "netns") == ("make",)
+            assert server.registry.set_up_of(task, "offline") == ()
+        amid, after = server.registry.get("amid"), server.registry.get("after")
+        exec_ = server.registry.begin_exec(amid, command=("true",), hold="netns", ask="no", say=lambda _: None)
+        await server.registry.begin_set_up(exec_)
+        with pytest.raises(StartError, match="being set up"):
+            server.registry.begin_exec(amid, command=("true",), hold="netns", ask="no", say=lambda _: None)
+        amid.execs.clear()  # as if it were killed here
+        after.set_up = True
+        await server.registry.pause(after, paused=True, by="me")
+        return ""
+
+    async def second(server: Server) -> None:
+        found = {task.name: task for task in server.registry.living()}
+        assert {name: bool(server.registry.set_up_of(task, "netns")) for name, task in found.items()} == {
+            "before": True, "amid": True, "after": False,
+        }  # fmt: skip
+        assert {task.phase for task in found.values()} == {Phase.RUNTIME}
+
+    served(tmp_path, first)
+    served(tmp_path, second)
