@@ -308,7 +308,7 @@ def test_ctrl_z_on_the_screen_and_fg(product: Product, origin: Origin, tmp_path:
         person.sees("\nfree\n")
         person.type("fg\n")
         person.press("a")
-        person.sees("status 200")
+        person.sees_that(lambda text: "status 200" in text and text.rstrip().endswith("ok>"), "the prompt")
         person.type("exit\n")
         person.end()
     assert origin.connections == 1

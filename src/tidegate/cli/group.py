@@ -20,6 +20,7 @@ COMMANDS = {
     "task": ("task", "task"),
     "questions": ("questions", "questions"),
     "answer": ("questions", "answer"),
+    "watch": ("watch", "watch"),
     "rules": ("rules", "rules"),
     "settings": ("settings", "settings"),
     "allow": ("living", "allow"),

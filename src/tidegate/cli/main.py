@@ -26,6 +26,7 @@ usage: tidegate COMMAND ...
   exec TASK -- COMMAND       run a command in a task of the server
   questions [--follow]       what waits for a person's answer
   answer ID ANSWER           allow, task, remember, deny or deny-task
+  watch                      what waits, tasks and connections on the whole terminal; a key answers
   rules [forget ID]          hosts that are remembered, by folder
   settings [set NAME VALUE]  what applies to tasks that say nothing of their own
   allow HOST --task T        let a living task reach a host, until it ends
@@ -42,7 +43,20 @@ usage: tidegate COMMAND ...
 
 CLICK = (
     *("policy", "events", "log", "doctor", "serve", "task"),
-    *("questions", "answer", "rules", "settings", "allow", "deny", "pause", "resume", "cut", "token", "portal"),
+    *(
+        "questions",
+        "answer",
+        "watch",
+        "rules",
+        "settings",
+        "allow",
+        "deny",
+        "pause",
+        "resume",
+        "cut",
+        "token",
+        "portal",
+    ),
 )
 """What is a click command; group.py knows its module."""
 

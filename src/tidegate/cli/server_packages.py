@@ -31,8 +31,10 @@ PACKAGES: Final[Mapping[str, str]] = {
 STAMP: Final = "tidegate-stamp"  # scripts/launcher/prepare.py leaves it in an environment of its own
 
 
-def ensure(say: Callable[[str], None], packages: Mapping[str, str] = PACKAGES) -> None:
-    """See that the packages are there; install them where the environment is tidegate's own.
+def ensure(
+    say: Callable[[str], None], packages: Mapping[str, str] = PACKAGES, what: str = "the server's packages"
+) -> None:
+    """See that the packages are there; install them where the environment is tidegate's own. `what` is said of them.
 
     Raises:
         StartError: when they are not there and cannot be installed.
@@ -43,14 +45,14 @@ def ensure(say: Callable[[str], None], packages: Mapping[str, str] = PACKAGES) -
     wanted = " ".join(repr(package) for package in packages.values())
     fix = f"{sys.executable} -m pip install {wanted}"
     if not os.path.exists(os.path.join(environment, STAMP)):
-        raise StartError("the server's packages are not installed", fix=fix, code="packages")
+        raise StartError(f"{what} are not installed", fix=fix, code="packages")
     lock = os.open(environment, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         importlib.invalidate_caches()
         if not _missing(packages):
             return  # another start has just installed them
-        say("installing the server's packages (first use)")
+        say(f"installing {what} (first use)")
         argv = [sys.executable, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
         done = subprocess.run(
             [*argv, *packages.values()], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
@@ -61,7 +63,7 @@ def ensure(say: Callable[[str], None], packages: Mapping[str, str] = PACKAGES) -
     if done.returncode or _missing(packages):
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()
         why = errors[-1][:160] if errors else "no word from pip"
-        raise StartError(f"the server's packages could not be installed ({why})", fix=fix, code="packages")
+        raise StartError(f"{what} could not be installed ({why})", fix=fix, code="packages")
 
 
 def _missing(packages: Mapping[str, str]) -> list[str]:
