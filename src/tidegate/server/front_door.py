@@ -54,6 +54,7 @@ _PIECE = 1 << 18
 _MOST_UNSENT = 1 << 20  # bytes a front may leave unread before it is let go
 _MOST_FDS = 253  # SCM_MAX_FD: what the kernel lets through in one message
 _MOST_FRONTS = 20_000
+_LAST_WORDS = 5.0  # seconds for the ends of commands to be kept when the server ends
 _TOO_MANY = StartError("as many commands run behind this server as it takes", fix="--no-server", code="too-many")
 
 
@@ -65,6 +66,7 @@ class FrontDoor:
         self._terminals = terminals
         self._listener = listener
         self._fronts: set[_Front] = set()
+        self._talks: set[asyncio.Task[None]] = set()
 
     def open(self) -> None:
         """Accept from now on."""
@@ -91,7 +93,9 @@ class FrontDoor:
             elif len(self._fronts) > _MOST_FRONTS:
                 front.fail(_TOO_MANY)
             else:
-                front.listen()
+                talk = front.listen()
+                self._talks.add(talk)
+                talk.add_done_callback(self._talks.discard)
 
     def _open_again(self) -> None:
         if self._listener.fileno() >= 0:
@@ -104,10 +108,11 @@ class FrontDoor:
             self._listener.close()
 
     async def part(self) -> None:
-        """Let go of all fronts, once what they were told is on its way."""
+        """Let go of all fronts, once what they were told is on its way; how their commands ended is on record then."""
         for front in list(self._fronts):
             front.close()
-        await asyncio.sleep(0)
+        if self._talks:
+            await asyncio.wait(self._talks, timeout=_LAST_WORDS)
 
 
 class _Front:
@@ -131,10 +136,10 @@ class _Front:
         self._exec: Exec | None = None
         self._own_names: tuple[str, ...] = ()
 
-    def listen(self) -> None:
-        """Hear what it says."""
+    def listen(self) -> asyncio.Task[None]:
+        """Hear what it says; returns the conversation."""
         self._loop.add_reader(self._sock.fileno(), self._readable)
-        start(self._converse(), "a front")
+        return start(self._converse(), "a front")
 
     # Bytes.
 

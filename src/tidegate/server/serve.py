@@ -12,6 +12,7 @@ import asyncio
 import os
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tidegate import __version__
@@ -115,6 +116,7 @@ class Server:
         make_private_folder(keys)
         self.store = open_store(self.state)
         self.settings = self.store.settings()
+        self.store.reserve_numbers()  # questions are opened on the gate's thread, which all tasks share
         self.log = ActionLog(log, keys, clock=self.wall, warn=self._warn)
         self.answers = AnswerBook(self.store, self.log, log, warn=self._warn)
         self.desk = Desk(
@@ -281,6 +283,7 @@ class Server:
         question = event.question
         counts = self.ledger.questions
         if event.kind == "opened":
+            start(in_thread(self._reserve), "numbers for questions")
             self._counted.add(question.id)
             counts[question.task] = counts.get(question.task, 0) + 1
             self.log.append(
@@ -298,6 +301,10 @@ class Server:
         self.bus.publish("question", shape)
         for other in self.others:
             other.tell(event.kind, shape)
+
+    def _reserve(self) -> None:
+        with suppress(TidegateError):  # with the next question, then
+            self.store.reserve_numbers()
 
     def _name(self, task: str) -> str:
         found = self.registry.find(task)

@@ -61,6 +61,7 @@ class SqliteStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._numbers = iter(range(0))
+        self._spare: range | None = None
 
     def close(self) -> None:
         """See Store."""
@@ -135,15 +136,24 @@ class SqliteStore:
         """See Store."""
         number = next(self._numbers, None)
         if number is None:
-            with self._database.transaction() as db:
-                (end,) = db.execute(
-                    "INSERT INTO numbers VALUES ('question', :block + 1) "
-                    "ON CONFLICT (name) DO UPDATE SET next = next + :block RETURNING next",
-                    {"block": BLOCK},
-                ).fetchone()
-            self._numbers = iter(range(end - BLOCK, end))
+            spare, self._spare = self._spare, None
+            self._numbers = iter(self._draw() if spare is None else spare)
             number = next(self._numbers)
         return number
+
+    def reserve_numbers(self) -> None:
+        """See Store."""
+        if self._spare is None:
+            self._spare = self._draw()
+
+    def _draw(self) -> range:
+        with self._database.transaction() as db:
+            (end,) = db.execute(
+                "INSERT INTO numbers VALUES ('question', :block + 1) "
+                "ON CONFLICT (name) DO UPDATE SET next = next + :block RETURNING next",
+                {"block": BLOCK},
+            ).fetchone()
+        return range(end - BLOCK, end)
 
     def save_answer(self, record: AnswerRecord) -> RuleRecord | None:
         """See Store."""

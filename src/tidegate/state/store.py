@@ -120,6 +120,9 @@ class Store(Protocol):
     def next_question_id(self) -> int:
         """Return a number that no question of this store has had or will have."""
 
+    def reserve_numbers(self) -> None:
+        """Have numbers ready, so that `next_question_id` waits for no disk and no other process: it is called often."""
+
     def save_answer(self, record: AnswerRecord) -> RuleRecord | None:
         """Keep an answer, and the grant or rule that follows from it; all of it is on the disk when this returns.
 

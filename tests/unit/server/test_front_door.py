@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.unit.server.kit import Front, policy, served, until
+from tests.unit.server.kit import Front, actions, policy, served, until
 from tidegate import __version__
 from tidegate.holds.inside import TaskSockets
 from tidegate.model.errors import StartError
 from tidegate.runtime.channel import LENGTH, MAX_FRAME
+from tidegate.state.sqlite import open_store
 
 if TYPE_CHECKING:
     from tidegate.server.serve import Server
@@ -177,6 +178,24 @@ def test_a_front_serves_its_sockets_once(tmp_path: Path) -> None:
         assert not server.gate.gate.listeners
 
     served(tmp_path, act)
+
+
+def test_commands_that_end_with_the_server_are_on_record(tmp_path: Path) -> None:
+    """HLD-8: fronts that go in the moment when the server ends have ended: none is found living, or lost, later."""
+    tasks = [f"t{number}" for number in range(20)]
+
+    async def act(server: Server) -> None:
+        fronts = [await Front.open(server, tmp_path, task=task) for task in tasks]
+        for front in fronts:
+            front.drop()
+        await until(lambda: sum(len(task.execs) for task in server.registry.living()) < len(tasks))
+
+    served(tmp_path, act)
+    ended = [line["task"] for line in actions(tmp_path) if line["type"] == "task.ended"]
+    assert sorted(ended) == sorted(tasks)
+    store = open_store(str(tmp_path / "state"))
+    assert store.tasks(living=True) == ()
+    store.close()
 
 
 def test_more_or_fewer_descriptors_than_roles_are_refused(tmp_path: Path) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.state.conformance import answer, task
+from tidegate.model.errors import NotSavedError
 from tidegate.model.question import Answer
 from tidegate.state import sqlite
-from tidegate.state.sqlite import open_store, read_store
+from tidegate.state.sqlite import BLOCK, open_store, read_store
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def test_reading_makes_nothing(tmp_path: Path) -> None:
@@ -41,4 +43,21 @@ def test_old_tasks_go_and_living_ones_stay(tmp_path: Path, monkeypatch: pytest.M
     assert store.answers("t2") == ()
     assert len(store.answers("t3")) == 1
     assert len(store.rules()) == 1
+    store.close()
+
+
+def test_numbers_that_are_reserved_wait_for_nobody(tmp_path: Path) -> None:
+    """ASK-1: the gate's thread draws them, so another process that writes for long must not hold up every task."""
+    store = open_store(str(tmp_path / "state"))
+    first = store.next_question_id()
+    store.reserve_numbers()
+    store.reserve_numbers()
+    other = sqlite3.connect(tmp_path / "state" / "tidegate.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    numbers = [first, *(store.next_question_id() for _ in range(2 * BLOCK - 1))]
+    assert numbers == sorted(set(numbers))
+    with pytest.raises(NotSavedError, match="locked"):
+        store.next_question_id()
+    other.close()
+    assert store.next_question_id() > numbers[-1]
     store.close()
