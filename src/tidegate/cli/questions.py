@@ -90,6 +90,8 @@ def text_of(question: dict[str, Any]) -> str:
         words.append(f"{question['waiting']} waiting, {left} left")
     elif question["answer"]:
         words.append(f"{question['answer']} by {printable(question['by'])}")
+    elif question["by"]:
+        words.append(f"settled by a rule from {printable(question['by'])}")
     else:
         words.append(state)
     words += [f"WARNING: {printable(warning)}" for warning in question["warnings"]]

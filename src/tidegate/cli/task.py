@@ -152,6 +152,8 @@ def _line(one: dict[str, Any]) -> str:
     what = one["name"] or " ".join(one["command"]) or "-"
     state = "paused" if one["paused"] else one["state"]
     running = f"{len(one['execs'])} running" if one["execs"] else "idle"
+    if one["ended_at"] is not None:
+        running = f"{one['connections']} connections, {one['refused']} refused"
     return f"{one['id']}  {state}  {one['phase']}  {running}  {_printable(what)}  {_printable(one['folder'])}"
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tidegate.server.tasks import Registry
 
-BY = "command line"
+BY = "the command line"
 
 
 async def do(registry: Registry, verb: str, order: dict[str, Any]) -> Any:

@@ -65,6 +65,22 @@ def test_an_answer_has_its_terms(whole: Whole, capsys: pytest.CaptureFixture[str
     assert "already" in capsys.readouterr().err
 
 
+def test_a_question_that_a_rule_settled_says_so(whole: Whole, capsys: pytest.CaptureFixture[str]) -> None:
+    """POL-8: `tidegate allow` lets go on who waits for that host, and the question is not left open."""
+    task = whole.task()["id"]
+    released = whole.open_question(task)
+    assert main(["allow", "ask.test:443", "--task", task]) == 0
+    capsys.readouterr()
+    assert main(["questions"]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["questions", "--all"]) == 0
+    assert capsys.readouterr().out.rstrip().endswith("settled by a rule from the command line")
+    end = time.monotonic() + 10
+    while not released and time.monotonic() < end:
+        time.sleep(0.01)
+    assert [(decision.allowed, decision.name) for decision in released] == [(True, "operator")]
+
+
 @pytest.mark.parametrize("words", [["answer"], ["answer", "1"], ["answer", "x", "allow"], ["answer", "1", "maybe"]])
 def test_a_mistake_is_exit_2(whole: Whole, words: list[str]) -> None:
     """HLD-16: a command line that is none asks the server nothing."""

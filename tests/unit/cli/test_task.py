@@ -32,7 +32,9 @@ def test_create_list_show_phase_end(server: Served) -> None:
         assert server.json("task", "show", "my task")["phase"] == "install"
         assert "has ended" in server.tidegate("task", "end", "my task").stderr
         assert server.tidegate("task", "list").stdout == ""
-        assert "ended" in server.tidegate("task", "list", "--all").stdout
+        (line,) = server.tidegate("task", "list", "--all").stdout.splitlines()
+        assert line.split("  ")[1:4] == ["ended", "install", "0 connections, 0 refused"]
+        assert server.json("task", "show", task)["outcome"] == "ended by the command line"
 
 
 def test_mistakes_are_one_line(server: Served) -> None:
