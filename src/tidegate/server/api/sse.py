@@ -12,6 +12,7 @@ lives. A stream ends when its token does, and with the server. Source: HTML Livi
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 HEARTBEAT_SECONDS: Final = 10.0
 RETRY_MILLISECONDS: Final = 1000
-MAX_STREAMS: Final = 64
+MAX_STREAMS: Final = 32  # of one token, or of the unix socket: nobody takes another's
 HEARTBEAT: Final = b":\n\n"
 
 
@@ -47,7 +48,7 @@ class Streams:
         self._bus = bus
         self._alive = alive
         self._waits: set[asyncio.Timeout] = set()
-        self._count = 0
+        self._open: Counter[int] = Counter()  # by token
         self._stopped = False
 
     def look_again(self) -> None:
@@ -66,16 +67,16 @@ class Streams:
         """Return the stream for a request; `seen` is called as long as somebody reads it.
 
         Raises:
-            ApiError: 503 where there are `MAX_STREAMS` already.
+            ApiError: 503 where the token has `MAX_STREAMS` already.
         """
-        if self._count >= MAX_STREAMS or self._stopped:
+        if self._open[token] >= MAX_STREAMS or self._stopped:
             raise ApiError(503, "too many streams of events are open", fix="close one")
         return EventStream(self._frames(request, token, seen))
 
     async def _frames(self, request: Request, token: int, seen: Callable[[], None]) -> AsyncGenerator[bytes]:
         last_id = request.headers.get("last-event-id")
         subscription = self._bus.subscribe(last_id)
-        self._count += 1
+        self._open[token] += 1
         try:
             yield f"retry: {RETRY_MILLISECONDS}\n\n".encode()
             if last_id is None:
@@ -91,7 +92,7 @@ class Streams:
                 elif self._alive(token):
                     yield b"".join(frame(message.kind, message.data, message.id) for message in messages)
         finally:
-            self._count -= 1
+            self._open[token] -= 1
             subscription.close()
 
     async def _next(self, subscription: Subscription) -> list[Message] | None:
