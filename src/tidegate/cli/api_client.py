@@ -14,7 +14,7 @@ import socket
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import quote, urlencode
 
-from tidegate.model.errors import StartError, TidegateError
+from tidegate.model.errors import StartError, TidegateError, UsageError
 from tidegate.runtime.state import state_folder, unix_address
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ def _value(status: int, text: bytes) -> Any:
         what, fix, code = (str(failure[key]) for key in ("what", "fix", "code"))
     except (ValueError, KeyError, TypeError):
         raise TidegateError(f"the server answered {status} with something that is not its API's") from None
-    raise TidegateError(what, fix=fix, code=code)
+    kind = UsageError if status == http.client.BAD_REQUEST else TidegateError  # what was given is wrong: exit 2
+    raise kind(what, fix=fix, code=code)
 
 
 def _events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, dict[str, Any]]]:

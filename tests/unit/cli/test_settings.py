@@ -47,8 +47,8 @@ def test_settings_are_shown_and_set(whole: Whole, capsys: pytest.CaptureFixture[
         (["wait", "9h"], 2, "1m to 8h"),
         (["wait"], 2, "one value"),
         (["network-default", "none", "none"], 2, "one value"),
-        (["network-default", "all"], 1, "network_default"),
-        (["default-hosts", "10.0.0.0/8"], 1, "10.0.0.0/8"),
+        (["network-default", "all"], 2, "network_default"),
+        (["default-hosts", "10.0.0.0/8"], 2, "10.0.0.0/8"),
         (["colour", "red"], 2, "colour"),
     ],
 )
