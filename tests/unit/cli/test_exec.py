@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -194,3 +195,25 @@ def test_the_set_up_command_runs_once_before_the_first_command(product: Product,
         assert (product.folder / "ran").read_text() == "set up\n" * 2
         phases = [line["phase"] for line in server.actions() if line["type"] == "task.phase"]
         assert phases == ["install", "runtime"] * 2
+
+
+def test_streams_signals_and_statuses_are_the_commands(product: Product) -> None:
+    """HLD-9, HLD-16: what is piped in arrives, Ctrl-C ends it as it would the command, and the task lives on."""
+    with Served(product) as server:
+        task = server.tidegate("task", "create").stdout.strip()
+        piped = server.tidegate("exec", task, "--", "cat", input="piped\n", stdin=None)
+        assert (piped.returncode, piped.stdout, piped.stderr) == (0, "piped\n", "")
+        for command, status in (
+            (("sh", "-c", "exit 3"), 3),
+            (("sh", "-c", "kill -TERM $$"), 143),
+            (("no-such-program",), 127),
+            (("/etc/passwd",), 126),
+        ):
+            assert server.tidegate("exec", task, "--", *command).returncode == status
+        running = server.start("exec", task, "--", "sh", "-c", "echo up; exec sleep 600")
+        assert running.stdout is not None
+        assert running.stdout.readline() == "up\n"
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=30)
+        assert (running.returncode, err) == (-signal.SIGINT, "")
+        until(lambda: server.json("task", "show", task)["execs"] == [])
