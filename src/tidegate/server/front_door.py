@@ -25,6 +25,7 @@ import asyncio
 import json
 import os
 import socket
+import time
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -109,6 +110,9 @@ class FrontDoor:
 
     async def part(self) -> None:
         """Let go of all fronts, once what they were told is on its way; how their commands ended is on record then."""
+        late = time.monotonic() + _LAST_WORDS
+        while any(front.busy for front in self._fronts) and time.monotonic() < late:  # noqa: ASYNC110 - once, at the end
+            await asyncio.sleep(0.005)  # the counts of a command that ends just now are on their way
         for front in list(self._fronts):
             front.close()
         if self._talks:
@@ -133,8 +137,14 @@ class _Front:
         self._unsent = bytearray()
         self._ended = False
         self._closing = False
+        self._hearing = False
         self._exec: Exec | None = None
         self._own_names: tuple[str, ...] = ()
+
+    @property
+    def busy(self) -> bool:
+        """Whether something that it said is not answered yet."""
+        return not self._closing and (self._hearing or not self._messages.empty())
 
     def listen(self) -> asyncio.Task[None]:
         """Hear what it says; returns the conversation."""
@@ -239,7 +249,9 @@ class _Front:
     async def _converse(self) -> None:
         try:
             while (message := await self._messages.get()) is not None:
+                self._hearing = True
                 await self._heard(message)
+                self._hearing = False
         except TidegateError as error:
             self.fail(error)
         except Exception as error:  # noqa: BLE001 - what no front of this version says, or the machine has nothing left
@@ -308,7 +320,9 @@ class _Front:
         self._exec.met = {name: tuple((host, port) for host, port in places) for name, places in met.items()}
         if setup:
             await self._registry.begin_set_up(self._exec)
-        await self._registry.publish(self._exec, tuple(_published(one) for one in order.get("publish", ())))
+        await self._registry.publish(
+            self._exec, tuple(Publish(tuple(at), *rest) for at, *rest in order.get("publish", ()))
+        )
         self.say(
             [
                 "ready",
@@ -371,11 +385,6 @@ class _Front:
         exec_ = self._own()
         rows, more = await self._registry.end_exec(exec_)
         self.say(["summary", rows, more])
-
-
-def _published(plain: list[Any]) -> Publish:
-    addresses, port, inside, named = plain
-    return Publish(tuple(addresses), port, inside, named)
 
 
 def _dumps(value: Any) -> bytes:

@@ -255,3 +255,21 @@ def test_many_fronts_are_served_side_by_side(tmp_path: Path) -> None:
         await until(lambda: not server.registry.living())
 
     served(tmp_path, act)
+
+
+@pytest.mark.usefixtures("isolated")
+def test_counts_that_are_asked_for_while_the_server_ends_are_given(tmp_path: Path) -> None:
+    """HLD-8, JRN-4: commands that end just then have their summary, whoever came first."""
+
+    async def act(server: Server) -> None:
+        fronts = [await Front.open(server, tmp_path, task=f"t{number}") for number in range(8)]
+        for front in fronts:
+            assert b" 403 " in await front.asks("a.test:443")
+        finishing = [asyncio.ensure_future(front.finish()) for front in fronts]
+        await until(lambda: len(server.registry.living()) < 8)
+        await server.stop()
+        found = await asyncio.gather(*finishing)
+        assert [None for one in found if one is None] == []
+        assert any(one is not None and one[0] for one in found)
+
+    served(tmp_path, act)
