@@ -42,10 +42,10 @@ class Stepped(Served):
 
     steps: Steps
 
-    def _start(self) -> subprocess.Popen[str]:
+    def _start(self, words: tuple[str, ...]) -> subprocess.Popen[str]:
         ours, theirs = socket.socketpair()
         process = subprocess.Popen(
-            argv(theirs.fileno(), self.product.argv("serve")),
+            argv(theirs.fileno(), self.product.argv("serve", *words)),
             cwd=self.product.folder,
             env=self.product.environment,
             stdin=subprocess.DEVNULL,
