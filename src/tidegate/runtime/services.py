@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from _socket import AF_INET, AF_INET6, inet_pton
 
-from tidegate.addresses.admission import admit
-from tidegate.addresses.surroundings import Surroundings
 from tidegate.holds.hold import GATE_PORT
 from tidegate.holds.inside import MOST_MET
 from tidegate.model.destination import Destination
 from tidegate.model.host import Host
 from tidegate.model.verdict import Verdict
-from tidegate.policy.decide import decide
 from tidegate.policy.rows import KEY, PHASE, PORT, SHAPE, VERDICT
 
 TYPE_CHECKING = False
@@ -40,7 +37,7 @@ class Services:
     """
 
     def __init__(self, policy: Policy, phase: Phase, published: Iterable[int] = ()) -> None:
-        surroundings = Surroundings(protected_ports=frozenset(published))
+        own = frozenset(published)
         found: dict[tuple[str, int], None] = {}
         portless: dict[str, None] = {}
         for row in policy.index.rows:
@@ -49,7 +46,7 @@ class Services:
                 continue
             if port is None:
                 portless[key] = None
-            elif port != GATE_PORT and _admitted(policy, phase, _host(key), port, surroundings):
+            elif port != GATE_PORT and _admitted(policy, phase, _host(key), port, own):
                 found[key, port] = None
         self.met = tuple(found)[:MOST_MET]
         self.portless = tuple(portless)
@@ -102,7 +99,13 @@ def _host(key: str) -> Host:
     return Host(key) if key == LOCALHOST else Host(key, _addresses(key)[0])
 
 
-def _admitted(policy: Policy, phase: Phase, host: Host, port: int, surroundings: Surroundings) -> bool:
+def _admitted(policy: Policy, phase: Phase, host: Host, port: int, own: frozenset[int]) -> bool:
+    # Here, for they cost more than the look for such a rule, and most policies have none.
+    from tidegate.addresses.admission import admit
+    from tidegate.addresses.surroundings import Surroundings
+    from tidegate.policy.decide import decide
+
+    surroundings = Surroundings(protected_ports=own)
     decision = decide(policy, Destination(host, port), phase)
     denied = policy.denied_literals(phase)
     return admit(decision, _addresses(host.text), surroundings, policy.modes, denied).verdict is not Verdict.DENY

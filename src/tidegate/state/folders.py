@@ -11,7 +11,10 @@ import os
 import stat
 
 from tidegate.model.errors import StartError
-from tidegate.model.question import FolderKey
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tidegate.model.question import FolderKey
 
 STORE_FILE = "tidegate.db"  # in the state folder; here, so that looking for it loads no database
 
@@ -30,6 +33,8 @@ def folder_key(path: str) -> FolderKey:
         raise StartError(f"the folder {path!r} cannot be used: {why}", fix="name a folder that is there") from None
     if not stat.S_ISDIR(found.st_mode):
         raise StartError(f"{path!r} is no folder", fix="name a folder")
+    from tidegate.model.question import FolderKey  # not before: `run` looks here for a store, and most have none
+
     return FolderKey(real, found.st_dev, found.st_ino)
 
 
