@@ -114,7 +114,7 @@ def test_for_this_task_holds_within_its_bounds(visit: Callable[..., Visit], serv
 def test_time_that_is_over_refuses(visit: Callable[..., Visit], served: Served) -> None:
     """ASK-1: the shortest wait is a minute; then the task is refused, and the page says that nobody answered."""
     one = visit()
-    made = served.tidegate("task", "create", "--name", "short", "--wait-seconds", "60")
+    made = served.tidegate("task", "create", "--name", "short", "--wait-for", "1m")
     assert made.returncode == 0, made.stderr
     task = served.start("exec", "short", "--wait", "--", "curl", "--silent", "--max-time", "100", "http://ask.test/")
     card = one.card("ask.test")
