@@ -224,7 +224,7 @@ def test_what_they_say_when_nobody_answers(
     retry = person.server.tidegate(*asks)
     # It was let through, and nothing listens there.
     assert retry.stderr.splitlines()[-1] == f"net: a.test:80 · refused, {Reason.UPSTREAM_REFUSED.sentence} (answered)"
-    assert len([one for one in person.numbers() if one > question["id"]]) == 2 * len(MEETINGS)
+    assert len([one for one in person.numbers() if one != question["id"]]) == 2 * len(MEETINGS)
 
 
 def test_with_nobody_there_the_refusal_is_immediate(product: Product, server: Served) -> None:

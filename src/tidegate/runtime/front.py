@@ -89,12 +89,12 @@ class Front:
         self._outcome: Outcome | None = None
         self._gate_lost = False
         self._typed = False
+        self._begun = False
         self._grace = Grace()
 
     def run(self) -> Outcome:
         """Start the command, see it through to its end, and return how that was."""
-        number = self._inbox.pending_end()
-        if number:  # asked to end before it began
+        if number := self._inbox.pending_end():  # asked to end before it began
             self._task.kill()
             see_off(self._task)
             return Outcome(128 + number, number, started=False)
@@ -233,6 +233,8 @@ class Front:
             self._leave_questions()
             return
         words = received[0].split(" ")
+        self._begun = self._begun or words[0] == "started"
+        self._listen_to_keyboard()
         if words[0] == "stopped":
             self._on_stopped(int(words[1]))
         elif words[0] == "exited":
@@ -240,8 +242,7 @@ class Front:
         elif words[0] == "execfailed":
             self._outcome = not_executed(int(words[1]), words[2])
         elif words[0] == "failed":
-            number = int(words[2])
-            self._outcome = Outcome(EXIT_CANNOT_START, started=False, exec_errno=number, exec_kind="cannot")
+            self._outcome = Outcome(EXIT_CANNOT_START, started=False, exec_errno=int(words[2]), exec_kind="cannot")
 
     def _hear_gate(self) -> None:
         try:
@@ -341,8 +342,8 @@ class Front:
 
     def _listen_to_keyboard(self) -> None:
         if self._keyboard is not None:
-            asked = self._asking is not None and self._asking.up
-            self._keyboard.paused = asked or self._mode is not Mode.HERE
+            asked = self._asking is not None and self._asking.up  # and before it is in front, Ctrl-C would reach nobody
+            self._keyboard.paused = asked or self._mode is not Mode.HERE or not self._begun
 
     def _typing(self, data: bytes) -> bytes:
         if self._terminal is not None and self._terminal.holds_interrupt(data):
