@@ -13,16 +13,7 @@ from tidegate.cli.api_client import ApiClient, segment
 from tidegate.model.errors import EXIT_CANNOT_START, StartError, TidegateError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-
-@pytest.fixture
-def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Whole]:
-    """A whole server, and the environment that leads to it."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    with Whole(tmp_path) as found:
-        yield found
 
 
 def test_the_server_of_this_user_is_found_and_asked(whole: Whole) -> None:

@@ -14,16 +14,7 @@ from tidegate.cli.main import main
 from tidegate.cli.questions import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-
-@pytest.fixture
-def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Whole]:
-    """A whole server, and the environment that leads to it."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    with Whole(tmp_path) as found:
-        yield found
 
 
 def _number(whole: Whole) -> int:

@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.unit.server.api.running import Whole
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-
-@pytest.fixture
-def whole(tmp_path: Path) -> Iterator[Whole]:
-    """A whole server."""
-    with Whole(tmp_path) as found:
-        yield found
 
 
 def test_health_says_who_asks_and_what_lives(whole: Whole) -> None:

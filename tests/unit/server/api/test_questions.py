@@ -14,15 +14,7 @@ from tidegate.server.reach import reach_out
 from tidegate.server.webhook import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-
-@pytest.fixture
-def whole(tmp_path: Path) -> Iterator[Whole]:
-    """A whole server."""
-    with Whole(tmp_path) as found:
-        yield found
 
 
 def _answer(whole: Whole, number: int, **body: object) -> Answer:

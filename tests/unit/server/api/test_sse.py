@@ -56,13 +56,6 @@ class Stream:
 
 
 @pytest.fixture
-def whole(tmp_path: Path) -> Iterator[Whole]:
-    """A whole server."""
-    with Whole(tmp_path) as found:
-        yield found
-
-
-@pytest.fixture
 def watch() -> Iterator[Callable[..., Stream]]:
     """Opens streams, and closes them in the end."""
     opened: list[Stream] = []

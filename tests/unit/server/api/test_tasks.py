@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.unit.server.api.running import Whole
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-
-@pytest.fixture
-def whole(tmp_path: Path) -> Iterator[Whole]:
-    """A whole server."""
-    with Whole(tmp_path) as found:
-        yield found
 
 
 def test_a_task_lives_until_it_is_ended(whole: Whole) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -10,18 +9,7 @@ import pytest
 from tests.unit.server.api.running import Whole
 from tidegate.server.api.tokens import MAX_SESSIONS, SESSION_SECONDS, draw
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 JSON = "application/json"
-
-
-@pytest.fixture
-def whole(tmp_path: Path) -> Iterator[Whole]:
-    """A whole server."""
-    with Whole(tmp_path) as found:
-        yield found
 
 
 def test_a_token_is_made_listed_and_revoked(whole: Whole) -> None:
