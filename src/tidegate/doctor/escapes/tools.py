@@ -9,9 +9,12 @@ import ctypes
 import os
 import socket
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidegate.doctor.escapes.table import CAPTURED, HELD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 X86 = os.uname().machine == "x86_64"
@@ -82,6 +85,19 @@ def umount(target: str, flags: int = 0) -> None:
 def wrong(what: str) -> None:
     """Say that something was seen that must not be."""
     raise AssertionError(what)
+
+
+def none_of(attempt: Callable[[str], None], paths: Iterable[str], worked: str) -> OSError:
+    """Try each path and return the last refusal; of one at which the attempt succeeds it is said what `worked`."""
+    last: OSError = FileNotFoundError(2, "none")
+    for path in paths:
+        try:
+            attempt(path)
+        except OSError as error:
+            last = error
+            continue
+        wrong(f"{path} {worked}")
+    return last
 
 
 def tcp(family: int, address: str, port: int) -> None:

@@ -41,3 +41,14 @@ def test_what_is_seen_and_must_not_be_is_said() -> None:
     """A row ends with what it saw."""
     with pytest.raises(AssertionError, match="a secret"):
         tools.wrong("a secret")
+
+
+def test_of_many_places_none_may_work(tmp_path: Path) -> None:
+    """The last refusal is the row's, whichever came before; one that works is named."""
+    (tmp_path / "there").mkdir()
+    gone, there = f"{tmp_path}/gone", f"{tmp_path}/there"
+    assert tools.none_of(os.rmdir, (gone, "/proc"), "went").errno == errno.EBUSY
+    assert tools.none_of(os.rmdir, (gone,), "went").errno == errno.ENOENT
+    assert tools.none_of(os.rmdir, (), "went").errno == errno.ENOENT
+    with pytest.raises(AssertionError, match=f"{there} went"):
+        tools.none_of(os.rmdir, (there, gone), "went")

@@ -11,7 +11,7 @@ import time
 
 from tidegate.doctor.escapes.needs import paths
 from tidegate.doctor.escapes.table import CAPTURED, FENCED, HELD, NETNS, OFFLINE, OPEN, PASSED, escape
-from tidegate.doctor.escapes.tools import number, syscall, unix, word, wrong
+from tidegate.doctor.escapes.tools import none_of, number, syscall, unix, word, wrong
 
 
 def _pid() -> int:
@@ -106,14 +106,8 @@ def a_unit_of_systemd() -> None:
     """What systemd-run would ask: the system's manager, the user's, and D-Bus."""
     runtime = os.environ["XDG_RUNTIME_DIR"]
     paths = ("/run/systemd/private", "/run/dbus/system_bus_socket", "/var/run/dbus/system_bus_socket")
-    for path in (*paths, f"{runtime}/systemd/private", f"{runtime}/bus", f"/run/user/{os.getuid()}/bus"):
-        try:
-            unix(path)
-        except OSError as error:
-            last = error
-            continue
-        wrong(f"{path} answers")
-    raise last
+    users = (f"{runtime}/systemd/private", f"{runtime}/bus", f"/run/user/{os.getuid()}/bus")
+    raise none_of(unix, (*paths, *users), "answers")
 
 
 def _spool(path: str) -> None:
@@ -129,27 +123,13 @@ _AT = ("/var/spool/at", "/var/spool/cron/atjobs", "/var/spool/atjobs")
 @escape("EACCES", "ENOENT", "EPERM", "EROFS", who="ordinary", needs=paths(*_CRON))
 def a_job_of_cron() -> None:
     """Cron's tables: what writes them for users is a set-group-id program, which is none inside."""
-    for path in _CRON:
-        try:
-            _spool(path)
-        except OSError as error:
-            last = error
-            continue
-        wrong(f"{path} can be written")
-    raise last
+    raise none_of(_spool, _CRON, "can be written")
 
 
 @escape("EACCES", "ENOENT", "EPERM", "EROFS", who="ordinary", needs=paths(*_AT))
 def a_job_of_at() -> None:
     """At's spool likewise."""
-    for path in _AT:
-        try:
-            _spool(path)
-        except OSError as error:
-            last = error
-            continue
-        wrong(f"{path} can be written")
-    raise last
+    raise none_of(_spool, _AT, "can be written")
 
 
 @escape("EPERM")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.doctor.escapes.needs import paths
 from tidegate.doctor.escapes.table import FENCED, HELD, escape, named
-from tidegate.doctor.escapes.tools import unix, wrong
+from tidegate.doctor.escapes.tools import none_of, unix
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,14 +41,7 @@ def places(service: str) -> list[str]:
 
 def _service_of(service: str) -> Callable[[], object]:
     def attempt() -> None:
-        for path in places(service):
-            try:
-                unix(path)
-            except OSError as error:
-                last = error
-                continue
-            wrong(f"{path} answers")
-        raise last
+        raise none_of(unix, places(service), "answers")
 
     return attempt
 
@@ -69,12 +62,5 @@ for _name in SERVICES:
 @escape("ENOENT", "ECONNREFUSED", holds=FENCED)
 def every_socket_of_the_machine() -> None:
     """Every unix socket that somebody on this machine listened at when the task was set up: none takes a call."""
-    last: OSError = FileNotFoundError(2, "none")
-    for path in HELD["listed"]:
-        try:
-            unix(path)
-        except OSError as error:
-            last = error
-            continue
-        wrong(f"{path} answers")
+    last = none_of(unix, HELD["listed"], "answers")
     raise last if last.errno in (2, 111) else FileNotFoundError(2, os.strerror(2))
