@@ -12,6 +12,7 @@ from tidegate.cli.actions import show
 from tidegate.journal.readback import lines_of
 from tidegate.journal.summary import printable
 from tidegate.model.errors import TidegateError, UsageError
+from tidegate.model.host import bracketed
 from tidegate.runtime.state import LOG_NAME, log_folder, state_folder, task_folders
 
 if TYPE_CHECKING:
@@ -109,8 +110,7 @@ def _text(line: dict[str, Any]) -> str:
     if line.get("type") != "net.connection":
         other = [at, *(printable(str(line.get(key, ""))) for key in ("type", "count", "why"))]
         return " ".join(word for word in other if word)
-    host = str(line.get("host"))
-    where = f"[{host}]" if ":" in host else host
+    where = bracketed(str(line.get("host")))
     words = [
         at,
         printable(f"{where}:{line.get('port')}"),

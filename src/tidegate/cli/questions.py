@@ -16,6 +16,7 @@ from tidegate.cli import terms
 from tidegate.cli.api_client import ApiClient
 from tidegate.journal.summary import printable
 from tidegate.model.errors import GateLostError
+from tidegate.model.host import bracketed
 
 ANSWERS: Final = ("allow", "task", "remember", "deny", "deny-task")
 _OPEN: Final = ("open", "saving")
@@ -76,8 +77,7 @@ def _show(question: dict[str, Any], *, as_json: bool) -> None:
 
 def text_of(question: dict[str, Any]) -> str:
     """Return a question as a person reads it, on one line."""
-    host = question["host"]
-    where = f"{f'[{host}]' if ':' in host else host}:{question['port']}"
+    where = f"{bracketed(question['host'])}:{question['port']}"
     words = [f"{question['id']}  {printable(where)}"]
     if question["label"]:
         words[0] += f" ({question['label']})" if question["label"].isprintable() else ""

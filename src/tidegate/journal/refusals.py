@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from tidegate.journal.fold import Fold
 from tidegate.journal.summary import is_refusal
+from tidegate.model.host import bracketed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,10 +60,9 @@ class RefusalLines:
 
 
 def _blocked(event: Event) -> Line:
-    host = f"[{event.host}]" if ":" in event.host else event.host
     fields: dict[str, Any] = {
-        "host": f"{host}:{event.port}", "phase": event.phase.value, "reason": event.reason.word, "rule": event.rule,
-        "name": event.name,
+        "host": f"{bracketed(event.host)}:{event.port}", "phase": event.phase.value, "reason": event.reason.word,
+        "rule": event.rule, "name": event.name,
     }  # fmt: skip
     if event.address:
         fields["address"] = event.address

@@ -7,6 +7,7 @@ hosts gets `KINDS` lines and one that counts the rest.
 
 from __future__ import annotations
 
+from tidegate.model.host import bracketed
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How, Phase, Verdict
 
@@ -120,7 +121,7 @@ def net_lines(rows: Iterable[Row], more: int = 0) -> list[str]:
     merged: dict[tuple[str, int, str, str, str], int] = {}
     fixes: list[str] = []
     for host, port, verdict, how, reason, _rule, name, _source, fix, phase, count, _up, _down in rows:
-        where = f"[{host}]" if ":" in host else host
+        where = bracketed(host)
         place = f"{printable(where)}:{port}" if port else printable(where) or "a request without a destination"
         words = _words(verdict, how, reason)
         key = (place, port, words, name, f" · {phase}" if phase == _INSTALL else "")

@@ -36,6 +36,11 @@ class HostError(ValueError):
         self.what = what
 
 
+def bracketed(host: str) -> str:
+    """Return a host as it stands before a port: an IPv6 address in brackets, since its own colons are no port's."""
+    return f"[{host}]" if ":" in host else host
+
+
 class Host(Value):
     """A canonical host.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from _socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 
 from tidegate.model.destination import PortError, parse_port
+from tidegate.model.host import bracketed
 from tidegate.model.value import Value
 
 LOOPBACKS = ("127.0.0.1", "::1")
@@ -44,7 +45,7 @@ class Publish(Value):
     @property
     def text(self) -> str:
         """The canonical spelling."""
-        address = f"[{self.host}]:" if ":" in self.host else f"{self.host}:"
+        address = f"{bracketed(self.host)}:"
         return f"{address if self.named else ''}{self.port}:{self.inside}"
 
 

@@ -19,6 +19,7 @@ What it does not do: whether a layer may say something at all (POL-9) is judged 
 from __future__ import annotations
 
 from tidegate.model.address_class import Admission
+from tidegate.model.host import bracketed
 from tidegate.model.limits import DEFAULT_LIMITS
 from tidegate.model.rule import Layer, Origin, Shape
 from tidegate.model.value import Value
@@ -194,7 +195,7 @@ def remembered_layer(rules: Iterable[tuple[str, int, Phase, str]]) -> PolicyLaye
     """
     rows = []
     for host, port, phase, source in rules:
-        text = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        text = f"{bracketed(host)}:{port}"
         row = rule_row(text, Verdict.ALLOW, phase, "remembered", source, Origin.REMEMBERED, Layer.REMEMBERED)
         if row[SHAPE] not in _ONE_HOST:
             raise RuleError("a remembered rule is no wildcard", "forget it")

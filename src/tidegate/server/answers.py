@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.journal.segments import newest
 from tidegate.model.errors import TidegateError
-from tidegate.server.shapes import place
+from tidegate.model.host import bracketed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ class AnswerBook:
         Raises:
             NotSavedError, OSError: when it is not on the disk; then it does not count.
         """
-        where: dict[str, Any] = {"host": place(record.host, record.port), "by": record.by}
+        where: dict[str, Any] = {"host": f"{bracketed(record.host)}:{record.port}", "by": record.by}
         rule = self._store.save_answer(record)
         try:
             self._log.append(

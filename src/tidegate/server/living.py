@@ -22,6 +22,7 @@ from tidegate.model.verdict import Phase, Verdict
 from tidegate.runtime.served import serve_sockets
 from tidegate.server.books import ExecBooks
 from tidegate.server.changes import changed
+from tidegate.server.shapes import task_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -96,27 +97,18 @@ class Living:
 
     def view(self, questions: int = 0) -> dict[str, Any]:
         """Return the task as the API shows it."""
-        return {
-            "id": self.id,
-            "name": self.name,
-            "folder": self.folder.path,
-            "command": list(self.command),
-            "phase": self.phase.value,
-            "state": "living",
-            "created_at": self.created_at,
-            "ended_at": None,
-            "outcome": "",
-            "hold": self.hold,
-            "network": self.network,
-            "wait_seconds": self.wait_seconds,
-            "paused": self.paused,
-            "execs": [exec_.view() for exec_ in self.execs.values()],
-            "connections": self.books.connections if self.books is not None else 0,
-            "refused": self.books.refused if self.books is not None else 0,
-            "questions": questions,
-            "by": self.by,
-            "warnings": list(self.warnings),
-        }
+        return task_shape(
+            self,
+            state="living",
+            ended_at=None,
+            outcome="",
+            paused=self.paused,
+            execs=[exec_.view() for exec_ in self.execs.values()],
+            connections=self.books.connections if self.books is not None else 0,
+            refused=self.books.refused if self.books is not None else 0,
+            questions=questions,
+            warnings=list(self.warnings),
+        )
 
 
 class Exec:

@@ -129,10 +129,7 @@ class Place:
         try:
             # server.json last: whoever sees it finds the rest as it is to be.
             for name, text in (("port", f"{info.get('api_port') or 0}\n"), (INFO, json.dumps(info) + "\n")):
-                fresh = os.path.join(self.folder, f"{name}.new")
-                with open(fresh, "w", encoding="ascii", opener=_private) as file:
-                    file.write(text)
-                os.replace(fresh, os.path.join(self.folder, name))
+                write_private(os.path.join(self.folder, name), text.encode("ascii"))
         except OSError as error:
             raise _unusable(self.folder, error) from None
 
@@ -151,8 +148,17 @@ class Place:
         self._lock = -1
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+def write_private(path: str, content: bytes) -> None:
+    """Write a file of this user's alone, at once or not at all, through no link.
+
+    Raises:
+        OSError: when it cannot be written.
+    """
+    fresh = f"{path}.new"
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(content)
+    os.replace(fresh, path)
 
 
 def _unusable(path: str, error: OSError) -> StartError:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 from tidegate import __version__
 from tidegate.journal.actions import ActionLog
 from tidegate.model.errors import TidegateError
+from tidegate.model.host import bracketed
 from tidegate.model.question import Answer
 from tidegate.questions.shell import Desk
-from tidegate.runtime.state import FRONT_SOCKET, make_private_folder
+from tidegate.runtime.state import FRONT_SOCKET, key_folder, log_folder, make_private_folder
 from tidegate.server.answers import AnswerBook
 from tidegate.server.background import in_thread, start
 from tidegate.server.bus import Bus
@@ -29,7 +30,7 @@ from tidegate.server.gate_thread import GateThread
 from tidegate.server.ledger import Ledger
 from tidegate.server.place import Place
 from tidegate.server.presence import Presence
-from tidegate.server.shapes import place, question_shape, rule_shape
+from tidegate.server.shapes import question_shape, rule_shape
 from tidegate.server.tasks import Registry
 from tidegate.server.terminals import Terminals
 from tidegate.state.sqlite import open_store
@@ -111,7 +112,7 @@ class Server:
             raise
 
     async def _open(self) -> None:
-        log, keys = os.path.join(self.state, "log"), os.path.join(self.state, "keys")
+        log, keys = log_folder(self.state), key_folder(self.state)
         make_private_folder(log)
         make_private_folder(keys)
         self.store = open_store(self.state)
@@ -263,9 +264,8 @@ class Server:
         if record is not None:
             self.desk.forget_rule(record.folder, record.host, record.port, record.phase)
             await self.registry.remember(record.folder, by=by)
-            self.log.append(
-                "rule.forgotten", rule=rule, folder=record.folder.path, host=place(record.host, record.port), by=by
-            )
+            host = f"{bracketed(record.host)}:{record.port}"
+            self.log.append("rule.forgotten", rule=rule, folder=record.folder.path, host=host, by=by)
             self.bus.publish("rule", rule_shape(record) | {"forgotten": True})
         return record
 

@@ -9,37 +9,40 @@ from tidegate.questions.shape import question_shape as question_shape  # noqa: P
 if TYPE_CHECKING:
     from typing import Any
 
+    from tidegate.server.living import Living
     from tidegate.state.store import RuleRecord, TaskRecord
 
 
-def place(host: str, port: int) -> str:
-    """Return `name:port`, an IPv6 address in brackets, as the action log has it (JRN-3)."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+def task_shape(task: Living | TaskRecord, **rest: Any) -> dict[str, Any]:
+    """Return what a living task and a record are alike in, and `rest`."""
+    return {
+        "id": task.id,
+        "name": task.name,
+        "folder": task.folder.path,
+        "command": list(task.command),
+        "phase": task.phase.value,
+        "created_at": task.created_at,
+        "hold": task.hold,
+        "network": task.network,
+        "wait_seconds": task.wait_seconds,
+        "by": task.by,
+    } | rest
 
 
 def task_shape_of_record(record: TaskRecord) -> dict[str, Any]:
     """Return a task of which only the record is left."""
-    return {
-        "id": record.id,
-        "name": record.name,
-        "folder": record.folder.path,
-        "command": list(record.command),
-        "phase": record.phase.value,
-        "state": "living" if record.ended_at is None else "ended",
-        "created_at": record.created_at,
-        "ended_at": record.ended_at,
-        "outcome": record.outcome,
-        "hold": record.hold,
-        "network": record.network,
-        "wait_seconds": record.wait_seconds,
-        "paused": False,
-        "execs": [],
-        "connections": record.connections,
-        "refused": record.refused,
-        "questions": 0,
-        "by": record.by,
-        "warnings": [],
-    }
+    return task_shape(
+        record,
+        state="living" if record.ended_at is None else "ended",
+        ended_at=record.ended_at,
+        outcome=record.outcome,
+        paused=False,
+        execs=[],
+        connections=record.connections,
+        refused=record.refused,
+        questions=0,
+        warnings=[],
+    )
 
 
 def rule_shape(rule: RuleRecord) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.model.host import Host, HostError, canonical_host
+from tidegate.model.host import Host, HostError, bracketed, canonical_host
 from tidegate.policy.rules import RuleError, parse_rule
 
 
@@ -126,3 +126,12 @@ def test_which_hosts_fit_a_rule(text: str, fits: bool) -> None:
     else:
         with pytest.raises(RuleError):
             parse_rule(host.bracketed)
+
+
+def test_a_place_is_read_one_way() -> None:
+    """JRN-3: `name:port`, and an IPv6 address in brackets: its own colons are no port's."""
+    assert [f"{bracketed(host)}:{port}" for host, port in (("a.test", 443), ("1.2.3.4", 1), ("2600::1", 80))] == [
+        "a.test:443",
+        "1.2.3.4:1",
+        "[2600::1]:80",
+    ]

@@ -9,7 +9,7 @@ from tidegate.model.destination import parse_authority
 from tidegate.model.question import FolderKey, Question, State
 from tidegate.model.verdict import Phase
 from tidegate.policy.decide import decide
-from tidegate.server.shapes import place, question_shape, rule_shape, task_shape_of_record
+from tidegate.server.shapes import question_shape, rule_shape, task_shape_of_record
 from tidegate.state.store import RuleRecord, TaskRecord
 
 FOLDER = FolderKey("/w", 1, 2)
@@ -51,12 +51,3 @@ def test_a_rule_is_shown_with_when_and_by_whom() -> None:
     assert rule_shape(rule) == {
         "id": 3, "folder": "/w", "host": "a.test", "port": 443, "phase": "runtime", "at": 5.0, "by": "me",
     }  # fmt: skip
-
-
-def test_a_place_is_read_one_way() -> None:
-    """JRN-3: `name:port`, and an IPv6 address in brackets: its own colons are no port's."""
-    assert [place("a.test", 443), place("1.2.3.4", 1), place("2600::1", 80)] == [
-        "a.test:443",
-        "1.2.3.4:1",
-        "[2600::1]:80",
-    ]

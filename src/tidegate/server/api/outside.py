@@ -23,6 +23,7 @@ from tidegate.model.errors import StartError, UsageError
 from tidegate.model.host import HostError, canonical_host
 from tidegate.runtime.state import make_private_folder
 from tidegate.server.api.listener import bind_tcp
+from tidegate.server.place import write_private
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -151,8 +152,8 @@ def _make(folder: str, path: str, address: str, now: dt.datetime) -> None:
     )
     pem = serialization.Encoding.PEM
     # The authority's own key is not kept: it signs this one leaf, and a new leaf is a new authority.
-    _write(path, key + leaf.public_bytes(pem) + authority.public_bytes(pem))
-    _write(os.path.join(folder, "ca.pem"), authority.public_bytes(pem))
+    write_private(path, key + leaf.public_bytes(pem) + authority.public_bytes(pem))
+    write_private(os.path.join(folder, "ca.pem"), authority.public_bytes(pem))
 
 
 def _builder(
@@ -192,11 +193,3 @@ def _usage(*, signs: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
-
-
-def _write(path: str, content: bytes) -> None:
-    fresh = f"{path}.new"
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(fd, "wb") as file:
-        file.write(content)
-    os.replace(fresh, path)
