@@ -7,13 +7,15 @@
 `hello` comes first and says from where the stream goes on: who reads the state after it misses nothing. `reset` says
 that what was missed is gone and everything is to be read anew. A comment every `HEARTBEAT_SECONDS` shows that the line
 lives. A stream ends when its token does, and with the server. Source: HTML Living Standard, section 9.2.
+
+A stream is one plain coroutine and no asynchronous generator: one that is closed while it waits (the loop has ended)
+could not be closed in CPython 3.11, and said so on standard error.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
@@ -22,7 +24,7 @@ from tidegate.server.api.errors import ApiError
 from tidegate.server.api.writing import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import Awaitable, Callable
 
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
@@ -71,26 +73,28 @@ class Streams:
         """
         if self._open[token] >= MAX_STREAMS or self._stopped:
             raise ApiError(503, "too many streams of events are open", fix="close one")
-        return EventStream(self._frames(request, token, seen))
+        return EventStream(lambda write: self._follow(request, token, seen, write))
 
-    async def _frames(self, request: Request, token: int, seen: Callable[[], None]) -> AsyncGenerator[bytes]:
+    async def _follow(
+        self, request: Request, token: int, seen: Callable[[], None], write: Callable[[bytes], Awaitable[None]]
+    ) -> None:
         last_id = request.headers.get("last-event-id")
         subscription = self._bus.subscribe(last_id)
         self._open[token] += 1
         try:
-            yield f"retry: {RETRY_MILLISECONDS}\n\n".encode()
+            await write(f"retry: {RETRY_MILLISECONDS}\n\n".encode())
             if last_id is None:
                 seen()
-                yield frame("hello", {}, self._bus.last_id)
+                await write(frame("hello", {}, self._bus.last_id))
             while not self._stopped and self._alive(token) and not await request.is_disconnected():
                 seen()
                 messages = await self._next(subscription)
                 if messages is None:
                     return
                 if not messages:
-                    yield HEARTBEAT
+                    await write(HEARTBEAT)
                 elif self._alive(token):
-                    yield b"".join(frame(message.kind, message.data, message.id) for message in messages)
+                    await write(b"".join(frame(message.kind, message.data, message.id) for message in messages))
         finally:
             self._open[token] -= 1
             subscription.close()
@@ -108,20 +112,22 @@ class Streams:
 
 
 class EventStream(Response):
-    """An answer whose end is not known."""
+    """An answer whose end is not known: `follow` is given what writes, and returns at the end."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, frames: AsyncGenerator[bytes]) -> None:
+    def __init__(self, follow: Callable[[Callable[[bytes], Awaitable[None]]], Awaitable[None]]) -> None:
         super().__init__()
-        self._frames = frames
+        self._follow = follow
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  ASGI's signature
         """Send the frames as they come."""
+
+        async def write(chunk: bytes) -> None:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+
         headers = [(b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         if scope["method"] != "HEAD":
-            async with aclosing(self._frames) as frames:
-                async for chunk in frames:
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await self._follow(write)
         await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.unit.server.api.running import Whole
 from tidegate.server.api import sse
-from tidegate.server.api.sse import HEARTBEAT, MAX_STREAMS, frame
+from tidegate.server.api.sse import HEARTBEAT, MAX_STREAMS, Streams, frame
+from tidegate.server.bus import Bus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -180,6 +183,35 @@ def test_streams_are_bounded(whole: Whole, watch: Callable[..., Stream]) -> None
     while whole.server.bus.subscribers == MAX_STREAMS + 1 and time.monotonic() < until:
         whole.task()  # an event makes a stream see that its reader has gone
     assert watch(whole, token).answer.status == 200
+
+
+def test_a_stream_that_is_closed_while_it_waits_is_closed_in_silence(caplog: pytest.LogCaptureFixture) -> None:
+    """SRV-1: a loop that ends under a stream, wherever that waits, leaves no complaint and no subscription."""
+
+    async def connected() -> bool:
+        return False
+
+    async def send(_message: Any) -> None:
+        """A reader that takes what comes."""
+
+    async def stuck(message: Any) -> None:
+        """A reader that takes nothing."""
+        if message["type"] == "http.response.body":
+            await asyncio.get_running_loop().create_future()
+
+    async def main() -> None:
+        bus = Bus("e")
+        streams = Streams(bus, lambda _token: True)
+        request: Any = SimpleNamespace(headers={}, is_disconnected=connected)
+        for sending in (send, stuck):
+            stream: Any = streams.respond(request, 1, lambda: None)({"method": "GET"}, send, sending)
+            assert isinstance(stream.send(None), asyncio.Future)  # it waits, as it would on a loop
+            assert bus.subscribers == 1
+            stream.close()  # what becomes of it when the loop is gone
+            assert not bus.subscribers
+
+    asyncio.run(main())
+    assert not caplog.records
 
 
 def test_head_begins_no_stream(whole: Whole) -> None:
