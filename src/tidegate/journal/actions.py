@@ -24,6 +24,7 @@ import os
 import threading
 
 from tidegate.journal.chain import Head, make_line, read_line
+from tidegate.journal.files import open_regular, require_regular
 from tidegate.journal.heads import HeadFile, make_key, newest_head, read_key
 from tidegate.journal.segments import LIVE_NAME, TORN_NAME, older_segments, segment_name
 from tidegate.model.errors import StartError
@@ -165,7 +166,7 @@ class ActionLog:
                 os.unlink(path)
 
     def _first_line(self, path: str) -> SealedLine:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             return read_line(file.readline().rstrip(b"\n"), self._key)
 
     def _take_up(self) -> None:
@@ -191,7 +192,7 @@ class ActionLog:
         """Return the last line that is ours, the file it is in, and whether lines of someone else stand behind it."""
         foreign = False
         for path in (self._path, *reversed(older_segments(self._folder))):
-            with open(path, "rb") as file:
+            with open_regular(path) as file:
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - _TAIL))
                 for raw in reversed(file.read().splitlines()):
@@ -227,8 +228,13 @@ def _open_locked(path: str) -> int:
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         fd = os.open(path, _APPEND, 0o600)
+        try:
+            require_regular(fd, path)
+        except OSError:
+            os.close(fd)
+            raise
     except OSError as error:
-        why = "it is a symbolic link" if error.errno == errno.ELOOP else os.strerror(error.errno or errno.EIO)
+        why = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
         raise StartError(
             f"the action log {path!r} cannot be opened: {why}", fix="see that its folder is yours", code="journal"
         ) from None

@@ -12,6 +12,7 @@ import errno
 import os
 
 from tidegate.journal.chain import KEY_BYTES, Head, head_text, read_head
+from tidegate.journal.files import open_regular
 from tidegate.model.errors import StartError
 
 KEY_NAME = "actions.key"
@@ -70,7 +71,7 @@ def make_key(keys: str) -> bytes:
 def newest_head(keys: str, key: bytes) -> Head | None:
     """Return the newest head that this key has sealed, None where there is none."""
     try:
-        with open(os.path.join(keys, HEAD_NAME), "rb") as file:
+        with open_regular(os.path.join(keys, HEAD_NAME)) as file:
             text = file.read(2 * _SLOT)
     except OSError:
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 
+from tidegate.journal.files import NoFileError, open_regular
 from tidegate.journal.summary import FIELDS, KINDS, Row
 
 _BLOCK = 65536  # read at once from the end
@@ -35,11 +36,11 @@ def rows_of(path: str) -> tuple[list[Row], int]:
     """Return the rows of a log file and how many connections did not fit the bound of kinds.
 
     Raises:
-        OSError: when the file cannot be read.
+        OSError: when the file cannot be read, or is none: a person may have named a pipe.
     """
     counts: dict[tuple[Any, ...], list[int]] = {}
     more = 0
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         for line in lines_of(file):
             if line is None or line.get("type") != "net.connection":
                 continue
@@ -61,15 +62,16 @@ def newest_lines(path: str, limit: int, before: int | None = None) -> tuple[list
     """Return the last lines of a log, newest first, and where the next page ends; None where there is none.
 
     `before` is such a place, which is a number of bytes from the start: lines are only ever added, so it stays what it
-    is until the log is begun anew. A page that was asked for across that is empty. There may be no file yet.
+    is until the log is begun anew. A page that was asked for across that is empty. There may be no file yet, or
+    none that can be read again: a person may have named a pipe.
 
     Raises:
         OSError: when the file cannot be read.
     """
     found: list[dict[str, Any]] = []
     try:
-        file = open(path, "rb")  # noqa: SIM115 - closed below
-    except FileNotFoundError:
+        file = open_regular(path)
+    except (FileNotFoundError, NoFileError):
         return [], None
     with file:
         end = file.seek(0, 2)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import json
 import os
 
+from tidegate.journal.files import open_regular
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -46,21 +48,21 @@ def older_segments(folder: str) -> list[str]:
 def segments(folder: str) -> list[str]:
     """Return the paths of all files, oldest first; the last is the one that is written to."""
     live = os.path.join(folder, LIVE_NAME)
-    return older_segments(folder) + ([live] if os.path.exists(live) else [])
+    return older_segments(folder) + ([live] if os.path.lexists(live) else [])
 
 
 def read(folder: str, *, after: int = 0, kinds: Collection[str] = (), task: str = "") -> Iterator[dict[str, Any]]:
     """Yield the lines with a number above `after`, oldest first; of these kinds and this task where they are named.
 
     Raises:
-        OSError: when a file cannot be read.
+        OSError: when a file cannot be read, or is none.
     """
     paths = segments(folder)
     for number, path in enumerate(paths, 1):
         following = first_of(os.path.basename(paths[number])) if number < len(paths) else 0
         if following and following <= after + 1:
             continue  # all of its lines are older
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             for raw in file:
                 line = _wanted(raw, kinds, task) if raw.endswith(b"\n") else None
                 if line is not None and line["seq"] > after:
@@ -91,7 +93,7 @@ def _wanted(raw: bytes, kinds: Collection[str], task: str) -> dict[str, Any] | N
 
 
 def _backwards(path: str) -> Iterator[bytes]:
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         at = file.seek(0, os.SEEK_END)
         held = b""
         whole = False  # what stands behind the last newline is no line yet

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 
 from tidegate.journal.chain import GENESIS, read_line
+from tidegate.journal.files import NoFileError, open_regular
 from tidegate.journal.heads import newest_head, read_key
 from tidegate.journal.segments import first_of, segments
 from tidegate.model.value import Value
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tidegate.journal.chain import Head
 
 MAX_FINDINGS = 100
+_ANY = 1 << 62  # as many lines as there may have been in what is no file
 
 
 class Finding(Value):
@@ -59,7 +61,7 @@ def verify(folder: str, keys: str) -> Verified:
 
     Raises:
         StartError: when there is no key to look with.
-        OSError: when a file cannot be read.
+        OSError: when a file cannot be read; what is no file at all is a finding.
     """
     key = read_key(keys)
     while True:
@@ -69,7 +71,7 @@ def verify(folder: str, keys: str) -> Verified:
         look = _Look(key, head)
         try:
             for path in paths:
-                look.file(path)
+                look.segment(path)
         except FileNotFoundError:
             continue  # a server began a new file and dropped the oldest
         if segments(folder) == paths:
@@ -93,12 +95,20 @@ class _Look:
         self._last = 0  # the last line of the last file
         self._at_head = ""  # the hash of the line that the head names
 
-    def file(self, path: str) -> None:
-        """Read one file."""
+    def segment(self, path: str) -> None:
+        """Read one file, or say that what stands there is none: which lines it had, nobody can tell then."""
+        try:
+            self._file(path)
+        except NoFileError as error:
+            self._found(path, 0, str(error.strerror))
+            self._bad = _ANY
+            self._last = 0
+
+    def _file(self, path: str) -> None:
         named = first_of(os.path.basename(path))
         ours = number = 0
         already, more = len(self.findings), self.more
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             for number, raw in enumerate(file, 1):
                 if not raw.endswith(b"\n"):
                     self.unfinished = True

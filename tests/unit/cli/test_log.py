@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.journal.actions_log import Written
+from tests.unit.journal.not_files import put, word
 from tidegate.cli.group import run_click
 from tidegate.model.errors import TidegateError
 
@@ -46,3 +47,13 @@ def test_no_log_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with pytest.raises(TidegateError, match="no action log yet"):
         run_click(["log", "verify"])
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_what_is_no_log_is_refused_with_its_path(
+    written: Written, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """JRN-2: exit 1 and one line; nothing is waited for."""
+    put(kind, written.live)
+    assert run_click(["log", "verify"]) == 1
+    assert capsys.readouterr().out.splitlines() == [f"{written.live}: {word(kind)}", "1 thing wrong in 0 lines"]

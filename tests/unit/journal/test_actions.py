@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.journal.actions_log import Written
+from tests.unit.journal.not_files import put, word
 from tidegate.journal.heads import HEAD_NAME, KEY_NAME
 from tidegate.journal.segments import newest, older_segments, read
 from tidegate.model.errors import StartError
@@ -248,3 +249,24 @@ def test_killed_at_any_moment_the_chain_verifies(tmp_path: Path) -> None:
         found = written.verify()
         assert found.ok, found.findings
         assert next(newest(str(written.folder)))["seq"] >= told
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_what_is_no_file_is_not_written_to(tmp_path: Path, kind: str) -> None:
+    """JRN-2: a server does not start on a log that nobody can read back, and says what stands there."""
+    log = Written(tmp_path)
+    log.write(2)
+    put(kind, log.live)
+    with pytest.raises(StartError) as raised:
+        log.open()
+    said = {"pipe": word("pipe"), "folder": "Is a directory", "device": "it is a symbolic link"}
+    assert raised.value.what == f"the action log {str(log.live)!r} cannot be opened: {said[kind]}"
+
+
+def test_an_older_file_that_is_a_pipe_holds_up_no_start(tmp_path: Path) -> None:
+    """JRN-2: a server that has its newest lines starts; verify names the other."""
+    log = Written(tmp_path)
+    log.write(12, max_bytes=900)
+    put("pipe", Path(older_segments(str(log.folder))[0]))
+    log.write(1)
+    assert log.found() == [(0, word("pipe"))]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pytest
+
 from tests.unit.journal.events import event, refused
+from tidegate.journal.files import NoFileError
 from tidegate.journal.line import line_of, lost_line
 from tidegate.journal.readback import lines_of, newest_lines, rows_of
 from tidegate.journal.summary import Summary
@@ -67,3 +71,12 @@ def test_a_page_stays_what_it_is_while_lines_are_added(tmp_path: Path) -> None:
     assert [line["n"] for line in newest_lines(str(path), 2)[0]] == [5, 40]
     path.write_text('{"n": 9}\n')
     assert newest_lines(str(path), 2, 10_000)[0] == [{"n": 9}]
+
+
+def test_a_log_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """JRN-1: a person may have named a pipe as the log: what went into it cannot be read again."""
+    path = tmp_path / "log"
+    os.mkfifo(path)
+    assert newest_lines(str(path), 10) == ([], None)
+    with pytest.raises(NoFileError):
+        rows_of(str(path))

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.journal.actions_log import Written
+from tests.unit.journal.not_files import put
+from tidegate.journal.files import NoFileError
 from tidegate.journal.segments import first_of, newest, older_segments, read, segment_name, segments
 
 
@@ -81,3 +83,14 @@ def test_what_is_not_whole_is_left(log: Written) -> None:
         file.write(b'{"no": "number"}\n\xff\n{"seq":61')
     assert [line["seq"] for line in read(str(log.folder), after=58)] == [59, 60]
     assert next(newest(str(log.folder)))["seq"] == 60
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_a_pipe_in_a_files_place_is_an_error_and_no_wait(tmp_path: Path, kind: str) -> None:
+    """JRN-2: `events` and the log's page say so."""
+    log = Written(tmp_path)
+    log.write(3)
+    put(kind, log.live)
+    for reading in (read, newest):
+        with pytest.raises(NoFileError):
+            list(reading(str(log.folder)))

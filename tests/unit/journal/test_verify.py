@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.journal.actions_log import Written
+from tests.unit.journal.not_files import NOT_FILES, put, word
 from tidegate.journal.chain import Head, line_hash, make_line
 from tidegate.journal.heads import HEAD_NAME, read_key
 from tidegate.journal.segments import older_segments
@@ -145,3 +146,33 @@ def test_findings_are_bounded(tmp_path: Path) -> None:
     written.live.write_bytes(b"".join([lines[0], *(b"x" + line for line in lines[1:])]))
     found = written.verify()
     assert (len(found.findings), found.more) == (MAX_FINDINGS, 49)
+
+
+@pytest.mark.parametrize("kind", NOT_FILES)
+def test_what_is_no_file_is_named_and_not_waited_for(log: Written, kind: str) -> None:
+    """JRN-2: whatever stands in the place of the log is one finding, with its path; what follows from it is none."""
+    put(kind, log.live)
+    found = log.verify()
+    assert [(one.file, one.line, one.what) for one in found.findings] == [(str(log.live), 0, word(kind))]
+    assert not found.ok
+    assert found.lines == 0
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_what_stands_in_the_place_of_an_older_file_hides_nothing_behind_it(tmp_path: Path, kind: str) -> None:
+    """JRN-2: the files after it are looked at as they are, and a line that was changed there is found too."""
+    log = Written(tmp_path)
+    log.write(12, max_bytes=900)
+    first, *others = (Path(path) for path in older_segments(str(log.folder)))
+    assert others
+    put(kind, first)
+    assert log.found() == [(0, word(kind))]
+    log.live.write_bytes(log.live.read_bytes().replace(b"h11.test", b"h99.test"))
+    assert [what for _, what in log.found()] == [word(kind), "changed or forged: its seal is not this log's"]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_a_head_that_is_no_file_is_a_head_that_was_removed(log: Written, kind: str) -> None:
+    """JRN-2: reading it is not waited for either."""
+    put(kind, log.keys / HEAD_NAME)
+    assert [what[:22] for _, what in log.found()] == ["there is no sealed hea"]

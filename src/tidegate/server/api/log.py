@@ -56,7 +56,10 @@ class LogOperations:
             )
             return list(islice(lines, query.limit))
 
-        return {"lines": await in_thread(read)}
+        try:
+            return {"lines": await in_thread(read)}
+        except OSError as error:
+            raise _unreadable(error) from None
 
     async def verify(self, _call: Call) -> dict[str, Any]:
         """Look at the whole log; one look at a time, for it reads up to a gigabyte."""
@@ -66,6 +69,8 @@ class LogOperations:
         state = self._context.server.state
         try:
             found = await in_thread(verify, log_folder(state), key_folder(state))
+        except OSError as error:
+            raise _unreadable(error) from None
         finally:
             self._verifying = False
         findings = [{"file": one.file, "line": one.line, "what": one.what} for one in found.findings]
@@ -77,3 +82,7 @@ class LogOperations:
             "findings": findings,
             "more": found.more,
         }
+
+
+def _unreadable(error: OSError) -> ApiError:
+    return ApiError(503, f"the action log cannot be read: {error.strerror}", fix="tidegate log verify says which file")

@@ -48,3 +48,20 @@ def test_a_changed_line_is_found(tmp_path: Path) -> None:
         bad = whole.get("/api/log/verify")
         assert not bad["ok"]
         assert (bad["findings"][0]["file"], bad["findings"][0]["line"]) == (path, at)
+
+
+def test_a_log_that_is_no_file_is_said(tmp_path: Path) -> None:
+    """JRN-2: a pipe in its place is one clear answer to those who look, and the server goes on."""
+    with Whole(tmp_path) as whole:
+        whole.task(name="before")
+        live = os.path.join(whole.state, "log", "actions.jsonl")
+        os.rename(live, f"{live}.kept")
+        os.mkfifo(live)
+        answer = whole.send("GET", "/api/log")
+        assert answer.status == 503
+        assert "a pipe stands in the place of a file" in answer.json["error"]["what"]
+        verdict = whole.get("/api/log/verify")
+        assert not verdict["ok"]
+        assert verdict["findings"] == [{"file": live, "line": 0, "what": "a pipe stands in the place of a file"}]
+        os.rename(f"{live}.kept", live)
+        assert whole.get("/api/log/verify")["ok"]
