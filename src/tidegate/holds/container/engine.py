@@ -1,0 +1,282 @@
+"""Docker or podman, by their command lines: what is asked of them, and their failures in our words (HLD-4).
+
+Rules of the file:
+
+* Every call has an end, its own session (Ctrl-C is for the task) and no standard stream of ours. What an engine says on
+  failure is mapped here, and only here, to a StartError whose fix can be typed.
+* An engine is chosen as people choose it, by its own environment (DOCKER_HOST, CONTAINER_HOST, CONTAINERS_CONF);
+  nothing here sets or clears it. Nothing is ever pulled: what an image is, is a person's decision.
+* All that tidegate makes carries its labels, by which it is found again. Ids and names come from us, not from texts.
+
+What it does not do: decide what a container looks like (container.py), or lead it to a gate (transport.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+from tidegate.model.errors import StartError
+from tidegate.model.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+DOCKER, PODMAN = "docker", "podman"
+ENGINES = (DOCKER, PODMAN)
+
+LABEL_RUN = "tidegate.run"
+"""The id of the task that a container, a volume or an image belongs to."""
+LABEL_PART = "tidegate.part"
+"""What it is for: `worker`, or a transport's own word for a part of the way (`holder`, `relay`, `carrier`)."""
+LABEL_OWNER = "tidegate.owner"
+"""Who ends it: owner.py says what it holds."""
+
+PATIENCE = 120.0  # seconds for one call: an engine that starts containers on a busy machine
+_LONGEST_WHY = 400
+_VM_SYSTEMS = ("docker desktop", "orbstack", "rancher desktop", "colima", "lima")
+
+
+class Facts(Value):
+    """What an engine says of itself. `in_vm`: its containers run on another kernel than we do."""
+
+    version: str
+    rootless: bool
+    in_vm: bool
+    system: str
+
+
+class Engine:
+    """One of the two engines, as this user has it."""
+
+    def __init__(self, name: str, environ: Mapping[str, str] | None = None) -> None:
+        self.name = name
+        self._environ = dict(os.environ if environ is None else environ)
+        self._facts: Facts | None = None
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """How its command line begins."""
+        return (self.name,)
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The environment its commands have; a copy."""
+        return dict(self._environ)
+
+    def run(self, *arguments: str, data: bytes | None = None, pass_fds: Sequence[int] = ()) -> str:
+        """Do one command and return what it printed, without the end of line.
+
+        Raises:
+            StartError: when the engine is not there, does not answer or says no.
+        """
+        try:
+            done = subprocess.run(
+                [*self.command, *arguments],
+                input=data,
+                stdin=subprocess.DEVNULL if data is None else None,
+                capture_output=True,
+                check=False,
+                timeout=PATIENCE,
+                env=self._environ,
+                start_new_session=True,
+                pass_fds=pass_fds,
+            )
+        except FileNotFoundError:
+            raise self._not_here() from None
+        except subprocess.TimeoutExpired:
+            raise StartError(
+                f"{self.name} did not answer within {PATIENCE:.0f} seconds ({arguments[0]})",
+                fix=f"see that `{self.name} info` answers",
+                code="engine-silent",
+            ) from None
+        except OSError as error:
+            raise StartError(f"{self.name} cannot be run: {error.strerror}", code="engine") from None
+        if done.returncode:
+            raise self.failure(arguments[0], done.stderr.decode("utf-8", "replace"))
+        return done.stdout.decode("utf-8", "replace").rstrip("\n")
+
+    def facts(self) -> Facts:
+        """What it is; asked once.
+
+        Raises:
+            StartError: as `run`.
+        """
+        if self._facts is None:
+            self._facts = _facts(self.name, self._json("info", "--format", "{{json .}}"))
+        return self._facts
+
+    def create(
+        self, image: str, arguments: Sequence[str], command: Sequence[str] = (), *, pass_fds: Sequence[int] = ()
+    ) -> str:
+        """Make a container and return its id. `arguments` are options of `create`; the image is never pulled.
+
+        Raises:
+            StartError: as `run`; code `image-missing` where the image is not here.
+        """
+        made = self.run("create", "--pull=never", *arguments, image, *command, pass_fds=pass_fds)
+        return made.splitlines()[-1] if made else ""
+
+    def start(self, container: str) -> None:
+        """Start a container that was made.
+
+        Raises:
+            StartError: as `run`.
+        """
+        self.run("start", container)
+
+    def inspect(self, container: str) -> dict[str, Any]:
+        """All that the engine knows of a container.
+
+        Raises:
+            StartError: as `run`; code `no-container` where there is none.
+        """
+        found = self._json("container", "inspect", container)
+        if not isinstance(found, list) or len(found) != 1 or not isinstance(found[0], dict):
+            raise self._strange("container inspect")
+        return found[0]
+
+    def pid(self, container: str) -> int:
+        """The first process of a running container, as this machine numbers it.
+
+        Raises:
+            StartError: when it does not run.
+        """
+        state = self.inspect(container).get("State") or {}
+        pid = state.get("Pid")
+        if state.get("Status") != "running" or not isinstance(pid, int) or pid <= 0:
+            raise StartError(
+                f"the container {container[:20]} ended before the task could start",
+                fix=f"see `{self.name} logs {container[:20]}`",
+                code="container-ended",
+            )
+        return pid
+
+    def remove(self, *containers: str) -> None:
+        """End and remove containers; one that is gone already is as good.
+
+        Raises:
+            StartError: as `run`.
+        """
+        for container in containers:
+            try:
+                self.run("rm", "--force", "--volumes", container)
+            except StartError as error:
+                if error.code != "no-container":
+                    raise
+
+    def labelled(self, label: str, value: str = "") -> list[dict[str, str]]:
+        """The labels of every container, running or not, that has this one; its id is among them as `id`.
+
+        Raises:
+            StartError: as `run`.
+        """
+        wanted = f"label={label}={value}" if value else f"label={label}"
+        ids = self.run("ps", "--all", "--quiet", "--no-trunc", "--filter", wanted).split()
+        found = []
+        for one in ids:
+            try:
+                labels = (self.inspect(one).get("Config") or {}).get("Labels") or {}
+            except StartError as error:
+                if error.code == "no-container":
+                    continue  # it has ended meanwhile
+                raise
+            found.append({**labels, "id": one})
+        return found
+
+    def has_image(self, image: str) -> bool:
+        """Whether an image is here.
+
+        Raises:
+            StartError: as `run`.
+        """
+        try:
+            self.run("image", "inspect", "--format", "{{.Id}}", image)
+        except StartError as error:
+            if error.code == "image-missing":
+                return False
+            raise
+        return True
+
+    def image(self, image: str) -> dict[str, Any]:
+        """All that the engine knows of an image.
+
+        Raises:
+            StartError: as `run`; code `image-missing` where it is not here.
+        """
+        found = self._json("image", "inspect", image)
+        if not isinstance(found, list) or not found or not isinstance(found[0], dict):
+            raise self._strange("image inspect")
+        return found[0]
+
+    def import_image(self, name: str, tar: bytes, changes: Sequence[str] = ()) -> None:
+        """Make an image of one tar file; `changes` are lines of a Containerfile.
+
+        Raises:
+            StartError: as `run`.
+        """
+        options = [part for change in changes for part in ("--change", change)]
+        self.run("import", *options, "-", name, data=tar)
+
+    def failure(self, verb: str, said: str) -> StartError:
+        """What the engine said when it failed, in our words."""
+        text = " ".join(said.split())[-_LONGEST_WHY:]
+        low = text.lower()
+        if _any(low, "no such container", "no container with name or id", "no such object"):
+            return StartError(f"{self.name} has no such container", fix=f"{self.name} ps -a", code="no-container")
+        if _any(low, "no such image", "image not known", "unable to find image"):
+            return StartError(
+                f"{self.name} does not have the image: {text}", fix=f"{self.name} pull IMAGE", code="image-missing"
+            )
+        if _any(
+            low, "cannot connect to", "is the docker daemon running", "connection refused", "permission denied while"
+        ):
+            return self._down(text)
+        return StartError(f"{self.name} {verb} failed: {text or 'it does not say why'}", code="engine")
+
+    def _json(self, *arguments: str) -> Any:
+        try:
+            return json.loads(self.run(*arguments))
+        except ValueError:
+            raise self._strange(" ".join(arguments[:2])) from None
+
+    def _strange(self, verb: str) -> StartError:
+        return StartError(f"{self.name} {verb} answers in a way that is not understood", code="engine")
+
+    def _not_here(self) -> StartError:
+        package = "docker.io" if self.name == DOCKER else "podman"
+        return StartError(
+            f"{self.name} is not installed", fix=f"apt install {package}; or another --hold", code="engine-missing"
+        )
+
+    def _down(self, text: str) -> StartError:
+        if self.name == DOCKER:
+            fix = "start it (systemctl start docker), or add yourself to its group; DOCKER_HOST names another"
+        else:
+            fix = "podman machine start; CONTAINER_HOST names another"
+        return StartError(f"{self.name} cannot be reached: {text}", fix=fix, code="engine-down")
+
+
+def _facts(name: str, info: Any) -> Facts:
+    if not isinstance(info, dict):
+        return Facts("", rootless=False, in_vm=False, system="")
+    if name == DOCKER:
+        if info.get("ServerErrors"):
+            raise Engine(DOCKER).failure("info", " ".join(map(str, info["ServerErrors"])))
+        system = str(info.get("OperatingSystem", ""))
+        rootless = any("rootless" in str(one) for one in info.get("SecurityOptions") or ())
+        in_vm = any(one in system.lower() for one in _VM_SYSTEMS)
+        return Facts(str(info.get("ServerVersion", "")), rootless=rootless, in_vm=in_vm, system=system)
+    host = info.get("host") or {}
+    remote = bool(host.get("serviceIsRemote"))
+    rootless = bool((host.get("security") or {}).get("rootless"))
+    version = str((info.get("version") or {}).get("Version", ""))
+    system = str((host.get("distribution") or {}).get("distribution", ""))
+    return Facts(version, rootless=rootless, in_vm=remote, system=system)
+
+
+def _any(text: str, *parts: str) -> bool:
+    return any(part in text for part in parts)

@@ -1,0 +1,94 @@
+"""engine.py: what an engine says, in our words."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tidegate.holds.container.engine import DOCKER, PODMAN, Engine
+from tidegate.model.errors import StartError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def engine_that(folder: Path, script: str, name: str = DOCKER) -> Engine:
+    """An engine whose program is this shell script."""
+    program = folder / name
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return Engine(name, {**os.environ, "PATH": f"{folder}:/usr/bin:/bin"})
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "fix"),
+    [
+        ("Error: No such container: x", "no-container", "ps -a"),
+        ('Error: no container with name or ID "x" found: no such container', "no-container", "ps -a"),
+        ("Error response from daemon: No such image: nothing:1", "image-missing", "pull"),
+        ("Error: nothing:1: image not known", "image-missing", "pull"),
+        ("Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?", "engine-down", "start"),
+        ("something\nelse", "engine", ""),
+    ],
+)
+def test_a_failure_is_named(said: str, code: str, fix: str) -> None:
+    """What both engines say on failure becomes one error with a stable code and what to type (HLD-7)."""
+    error = Engine(DOCKER).failure("create", said)
+    assert error.code == code
+    assert fix in error.fix
+    assert "\n" not in str(error)
+
+
+def test_an_engine_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    """Without the program there is one line with the package that has it (HLD-7)."""
+    with pytest.raises(StartError, match="podman is not installed: apt install podman") as caught:
+        Engine(PODMAN, {"PATH": str(tmp_path)}).run("info")
+    assert caught.value.code == "engine-missing"
+
+
+def test_what_an_engine_prints_is_returned(tmp_path: Path) -> None:
+    """The neighbour: a command that works gives its output, with data on its standard input."""
+    assert engine_that(tmp_path, 'echo "$1"; cat').run("import", data=b"tar\n") == "import\ntar"
+
+
+def test_removing_what_is_gone_is_fine(tmp_path: Path) -> None:
+    """A container that is gone already is as good as removed; any other failure is not (HLD-8)."""
+    engine_that(tmp_path, "echo 'Error: No such container: x' >&2; exit 1").remove("x")
+    with pytest.raises(StartError, match="device busy"):
+        engine_that(tmp_path, "echo 'device busy' >&2; exit 1").remove("x")
+
+
+@pytest.mark.parametrize(
+    ("name", "info", "rootless", "in_vm"),
+    [
+        (
+            DOCKER,
+            '{"ServerVersion":"20.10","OperatingSystem":"Debian","SecurityOptions":[]}',
+            False,
+            False,
+        ),
+        (DOCKER, '{"OperatingSystem":"Docker Desktop"}', False, True),
+        (DOCKER, '{"OperatingSystem":"x","SecurityOptions":["name=seccomp","name=rootless"]}', True, False),
+        (PODMAN, '{"host":{"serviceIsRemote":false,"security":{"rootless":true}}}', True, False),
+        (PODMAN, '{"host":{"serviceIsRemote":true,"security":{"rootless":false}}}', False, True),
+    ],
+)
+def test_an_engine_says_what_it_is(tmp_path: Path, name: str, info: str, rootless: bool, in_vm: bool) -> None:
+    """Rootless and in a VM, by the words of each engine (HLD-4)."""
+    found = engine_that(tmp_path, f"echo '{info}'", name).facts()
+    assert (found.rootless, found.in_vm) == (rootless, in_vm)
+
+
+def test_a_daemon_that_is_down_is_seen_by_info(tmp_path: Path) -> None:
+    """`docker info` ends with 0 where the daemon does not answer, and says so inside (HLD-7)."""
+    info = '{"ServerErrors":["Cannot connect to the Docker daemon at unix:///x"]}'
+    with pytest.raises(StartError, match="cannot be reached"):
+        engine_that(tmp_path, f"echo '{info}'").facts()
+
+
+def test_what_is_no_json_is_an_error(tmp_path: Path) -> None:
+    """An engine that answers otherwise than expected is an error, not a crash."""
+    with pytest.raises(StartError, match="not understood"):
+        engine_that(tmp_path, "echo {").inspect("x")
