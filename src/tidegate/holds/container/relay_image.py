@@ -1,0 +1,162 @@
+"""The image of the relay (relay.py), made of this machine's own Python: no registry is asked (HLD-4).
+
+What goes in is found out by running the Python that runs us: which modules and which shared libraries it has loaded
+once it has done what the relay does. So the image holds an interpreter, TLS, the program, and no shell, no package
+manager and no other program.
+
+    /usr/bin/python3, /usr/lib*/python3.N/...   the interpreter and the modules it needs
+    /usr/lib/tidegate/*.so.N                    the libraries of both, and the loader where the interpreter wants it
+    /relay.py                                   the program
+
+Rules of the file: the same Python and the same program give the same bytes. The tag says which program is inside, so
+that a newer tidegate never takes an older relay. An image of somebody else (Containerfile in this folder) does as well:
+nothing is asked of it but `python3` on its PATH and /relay.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from typing import Any
+
+from tidegate.holds.container import elf, relay
+from tidegate.model.errors import StartError
+
+NAME = "localhost/tidegate-relay"
+PROGRAM = "/relay.py"
+LIBRARIES = "/usr/lib/tidegate"
+COMMAND = ("python3", "-I", "-S", "-B", PROGRAM)
+CHANGES = (
+    f"ENV LD_LIBRARY_PATH={LIBRARIES}",
+    "USER 65534:65534",
+    f'ENTRYPOINT ["/usr/bin/{COMMAND[0]}", "-I", "-S", "-B", "{PROGRAM}"]',
+    "LABEL tidegate.image=relay",
+)
+"""What the engine is told about the image: see `COMMAND` for how tidegate starts it, whatever the image says."""
+
+_NSS = ("libnss_files.so.2", "libnss_dns.so.2", "libresolv.so.2")  # of a glibc before 2.34, loaded by name
+_PATIENCE = 60.0
+_LOOK = """
+import encodings.ascii, encodings.idna, encodings.latin_1, encodings.utf_8, json, os, runpy, socket, ssl, sys
+runpy.run_path(sys.argv[1], run_name="relay")
+socket.getaddrinfo("localhost", 1)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname="localhost")
+json.dump({
+    "modules": sorted({module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)}),
+    "maps": sorted({line.split(None, 5)[5].strip() for line in open("/proc/self/maps") if line.count("/")}),
+    "library": os.path.dirname(os.path.abspath(os.__file__)),
+    "where": "usr/%s/python%d.%d" % (getattr(sys, "platlibdir", "lib"), *sys.version_info[:2]),
+}, sys.stdout)
+"""
+
+
+def default_image() -> str:
+    """Return the name of the image with this relay inside."""
+    return f"{NAME}:{_digest()[:12]}"
+
+
+def _digest() -> str:
+    with open(relay.__file__, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+def make_tar(python: str = "") -> bytes:
+    """Return the image as one tar file. `python` is the interpreter to take, this one's where none is named.
+
+    Raises:
+        StartError: when this Python is none that can be taken along.
+    """
+    python = os.path.realpath(python or sys.executable)
+    try:
+        found = _look(python)
+        return _pack(_files(python, found))
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise StartError(
+            f"no image of the relay can be made of {python}: {error}",
+            fix="build one from the Containerfile beside relay.py, and name it with --relay-image",
+            code="relay-image",
+        ) from None
+
+
+def _look(python: str) -> Any:
+    argv = [python, "-I", "-S", "-B", "-c", _LOOK, relay.__file__]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_PATIENCE)
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise ValueError(said[-1] if said else f"it ended with {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def _files(python: str, found: Any) -> dict[str, bytes]:
+    """What the image has: path without the first slash, and content."""
+    library, where = found["library"], found["where"]
+    files = {
+        "usr/bin/python3": _read(python),
+        PROGRAM[1:]: _read(relay.__file__),
+        "etc/nsswitch.conf": b"hosts: files dns\n",
+    }
+    for path in found["modules"]:
+        if os.path.realpath(path) == os.path.realpath(relay.__file__):
+            continue
+        inside = path[len(library) + 1 :] if path.startswith(library + "/") else f"lib-dynload/{os.path.basename(path)}"
+        files[f"{where}/{inside}"] = content = _read(path)
+        if path.endswith(".py"):
+            folder, name = os.path.split(f"{where}/{inside}")
+            files[f"{folder}/__pycache__/{name[:-3]}.{sys.implementation.cache_tag}.pyc"] = _compiled(content, name)
+    files.setdefault(f"{where}/lib-dynload/README", b"where this Python looks for modules in machine code\n")
+    modules = set(map(os.path.realpath, found["modules"]))
+    for path in found["maps"]:
+        real = os.path.realpath(path)
+        if real == python or real in modules or not path.startswith("/") or not os.path.isfile(real):
+            continue
+        name = elf.soname(real)
+        if name and not name.startswith("ld-"):
+            files[f"{LIBRARIES[1:]}/{name}"] = _read(real)
+            if name.startswith("libc."):
+                for one in _NSS:
+                    beside = os.path.join(os.path.dirname(path), one)
+                    if os.path.isfile(beside):
+                        files[f"{LIBRARIES[1:]}/{one}"] = _read(beside)
+    loader = elf.interpreter(python)
+    if loader:
+        files[loader[1:]] = _read(loader)
+    return files
+
+
+def _compiled(source: bytes, name: str) -> bytes:
+    """The bytecode of a module, to be taken as it is (PEP 552, unchecked): what is inside does not change."""
+    import importlib.util
+    import marshal
+
+    code = compile(source, f"<{name}>", "exec", dont_inherit=True, optimize=0)
+    return importlib.util.MAGIC_NUMBER + b"\1\0\0\0" + importlib.util.source_hash(source) + marshal.dumps(code)
+
+
+def _pack(files: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    folders = {"run/tidegate", "run/keys"}
+    for path in files:
+        while path := os.path.dirname(path):
+            folders.add(path)
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for path in sorted(folders):
+            entry = tarfile.TarInfo(path)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(entry)
+        for path, content in sorted(files.items()):
+            entry = tarfile.TarInfo(path)
+            entry.size = len(content)
+            entry.mode = 0o755 if content.startswith(b"\x7fELF") else 0o644
+            tar.addfile(entry, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
