@@ -30,6 +30,7 @@ COMMANDS = {
     "cut": ("living", "cut"),
     "token": ("token", "token"),
     "portal": ("portal", "portal"),
+    "relay-image": ("relay_image", "relay_image"),
 }
 """Each command's module in this package, and its name there."""
 

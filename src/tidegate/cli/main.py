@@ -37,6 +37,7 @@ usage: tidegate COMMAND ...
   portal [--phone]           open the portal in a browser, or pair a phone with it
   token create|list|revoke   who may use the API
   log verify                 whether the record of all tasks is what was written
+  relay-image build|show     the image of the relay that docker and podman containers reach their gate through
   doctor [--escape]          whether tasks can be held here; --escape tries every known way out of a hold
   --version                  the version
 """
@@ -56,6 +57,7 @@ CLICK = (
         "cut",
         "token",
         "portal",
+        "relay-image",
     ),
 )
 """What is a click command; group.py knows its module."""
