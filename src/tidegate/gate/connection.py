@@ -33,8 +33,8 @@ from tidegate.wire.refusal import refusal_response, refuse_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from tidegate.gate.door import Door
     from tidegate.gate.gate import Gate
-    from tidegate.gate.listener import Listener
     from tidegate.gate.reactor import Timer
     from tidegate.gate.task import Plan
     from tidegate.model.decision import Decision
@@ -58,7 +58,7 @@ class Client:
         "watched", "way",
     )  # fmt: skip
 
-    def __init__(self, gate: Gate, listener: Listener, sock: socket, *, watched: bool = False) -> None:
+    def __init__(self, gate: Gate, listener: Door, sock: socket, *, watched: bool = False) -> None:
         self.gate = gate
         self.listener = listener
         self.task = listener.task

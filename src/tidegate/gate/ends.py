@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidegate.gate.answer import Answering
+    from tidegate.gate.door import Door
     from tidegate.gate.gate import Gate
-    from tidegate.gate.listener import Listener
     from tidegate.gate.origin import Origin
     from tidegate.gate.reactor import Timer
     from tidegate.gate.request import Request
@@ -48,7 +48,7 @@ class Ends:
         "touched", "watched", "way",
     )  # fmt: skip
 
-    def __init__(self, gate: Gate, listener: Listener, sock: socket, *, watched: bool) -> None:
+    def __init__(self, gate: Gate, listener: Door, sock: socket, *, watched: bool) -> None:
         self.gate = gate
         self.listener = listener
         self.task = listener.task

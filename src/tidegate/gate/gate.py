@@ -31,12 +31,16 @@ if TYPE_CHECKING:
 
     from tidegate.addresses.surroundings import Surroundings
     from tidegate.gate.capture import Capture, CaptureSockets
+    from tidegate.gate.door import Door
+    from tidegate.gate.identity import Peers, Stranger, Strangers
     from tidegate.gate.record import Entry
     from tidegate.gate.resolve import Resolver
+    from tidegate.gate.shared import SharedListener
     from tidegate.gate.upstream import UpstreamConfig
     from tidegate.model.decision import Decision
     from tidegate.model.event import Event
     from tidegate.model.seams import Asker, Recorder
+    from tidegate.wire.sock_diag import Owner
 
 ROUND = 20.0  # seconds between looks at tunnels that became old enough for keepalive
 
@@ -64,7 +68,8 @@ class Gate:
     """See the head of the file. `wall` gives Unix time, `clock` monotonic seconds.
 
     `surroundings` must return the same object while nothing changes; without it the gate watches this machine's
-    interfaces itself, and adds `protected_ports`. `fault` is told of exceptions that are bugs.
+    interfaces itself, and adds `protected_ports`. `fault` is told of exceptions that are bugs, `stranger` of
+    connections that were refused for whose they are, and how many (identity.py).
     """
 
     def __init__(
@@ -79,6 +84,7 @@ class Gate:
         resolver: Resolver | None = None,
         upstream: UpstreamConfig | None = None,
         fault: Callable[[Exception], None] | None = None,
+        stranger: Callable[[Stranger, int], None] | None = None,
     ) -> None:
         self.faults = 0
         self.connections = 0
@@ -91,6 +97,9 @@ class Gate:
         self.marks = Marks()
         self.reactor = Reactor(clock, self.fault)
         self._on_fault = fault
+        self._on_stranger = stranger
+        self._peers: Peers | None = None
+        self._strangers: Strangers | None = None
         self._recorder = recorder
         self._recorded: set[Recorder] = set()  # those that took an event in this turn
         self._resolver = resolver
@@ -107,16 +116,36 @@ class Gate:
 
     # For whoever runs it.
 
-    def add_listener(self, fd: int, task: GateTask) -> Listener:
+    def add_listener(self, fd: int, task: GateTask, belongs: Callable[[Owner], bool] | None = None) -> Listener:
         """Serve `task` on a listening TCP socket of whatever namespace, and own it from now on.
 
-        Raises:
-            OSError: when `fd` is no listening TCP socket; it is still the caller's then.
-        """
-        return Listener(self, fd, task)
+        Where others than the task can connect to it, `belongs` says of the owner of a client's socket whether it is
+        the task's (identity.owned_by); the socket is in this process's network namespace then.
 
-    def remove_listener(self, listener: Listener, *, cut: bool) -> None:
-        """Close a listener. `cut` also closes its connections, and records them as ended by the gate."""
+        Raises:
+            OSError: when `fd` is no listening TCP socket, or the kernel cannot be asked; it is still the caller's then.
+        """
+        if belongs is None:
+            return Listener(self, fd, task)
+        from tidegate.gate.identity import belonging
+
+        self.peers  # noqa: B018 - made now: without it nobody could be served
+        listener = Listener(self, fd, task)
+        listener.identify = belonging(listener, belongs)
+        return listener
+
+    def add_shared(self, fd: int) -> SharedListener:
+        """Serve many tasks on one listening TCP socket of this network namespace, and own it from now on (shared.py).
+
+        Raises:
+            OSError: as `add_listener`.
+        """
+        from tidegate.gate.shared import SharedListener
+
+        return SharedListener(self, fd)
+
+    def remove_listener(self, listener: Door, *, cut: bool) -> None:
+        """Close a listener, or a seat at one. `cut` also closes its connections, and records that the gate did."""
         listener.close()
         if cut:
             self._cut(listener)
@@ -197,6 +226,10 @@ class Gate:
             self._resolver.close()
         if self._interfaces is not None:
             self._interfaces.close()
+        if self._peers is not None:
+            self._peers.close()
+        if self._strangers is not None:
+            self._strangers.close()
         self.pipes.close()
         self.marks.close()
         self.reactor.close()
@@ -211,6 +244,28 @@ class Gate:
 
             self._resolver = Resolver(self.reactor)
         return self._resolver
+
+    @property
+    def peers(self) -> Peers:
+        """Made when the first connection's owner is to be found out.
+
+        Raises:
+            OSError: where the kernel cannot be asked.
+        """
+        if self._peers is None:
+            from tidegate.gate.identity import Peers
+
+            self._peers = Peers()
+        return self._peers
+
+    @property
+    def strangers(self) -> Strangers:
+        """Those who were refused for whose they are."""
+        if self._strangers is None:
+            from tidegate.gate.identity import Strangers
+
+            self._strangers = Strangers(self, self._on_stranger)
+        return self._strangers
 
     def ask(self, task: GateTask, decision: Decision, answer: Callable[[Decision], None]) -> Callable[[], None] | None:
         """Put a decision before a person, as Asker.ask does; one who asks no one hears what was answered before."""
@@ -231,7 +286,7 @@ class Gate:
         self._recorded.add(taker)
         taker.record(event)
 
-    def linger(self, listener: Listener, sock: socket, *, watched: bool) -> None:
+    def linger(self, listener: Door, sock: socket, *, watched: bool) -> None:
         """Close a client's socket in a way that lets it read its last answer."""
         Linger(self, listener, sock, watched=watched)
 
@@ -265,7 +320,7 @@ class Gate:
         for handler in set(self.reactor.table.values()):
             self._cut_one(handler, Reason.STOPPING)
 
-    def _cut(self, listener: Listener) -> None:
+    def _cut(self, listener: Door) -> None:
         for handler in self._handlers(listener.task):
             if getattr(handler, "listener", None) is listener:
                 self._cut_one(handler, Reason.STOPPING)

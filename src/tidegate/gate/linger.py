@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
 
+    from tidegate.gate.door import Door
     from tidegate.gate.gate import Gate
-    from tidegate.gate.listener import Listener
     from tidegate.gate.reactor import Timer
     from tidegate.model.decision import Decision
     from tidegate.model.reason import Reason
@@ -47,7 +47,7 @@ class Linger:
 
     __slots__ = ("_deadline", "_fd", "_gate", "_left", "_listener", "_sock")
 
-    def __init__(self, gate: Gate, listener: Listener, sock: socket, *, watched: bool) -> None:
+    def __init__(self, gate: Gate, listener: Door, sock: socket, *, watched: bool) -> None:
         self._gate = gate
         self._listener = listener
         self._sock = sock

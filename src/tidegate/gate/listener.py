@@ -2,7 +2,8 @@
 
 Rules of the file:
 
-* One listener is one exec of one task; who connects to it is that task (GAT-2). Nothing in a request says so.
+* One listener is one exec of one task; who connects to it is that task (GAT-2). Nothing in a request says so. Where
+  others can reach the socket too, or several tasks share it, the kernel is asked whose a connection is (identity.py).
 * The connection beyond the limit is dropped and recorded (GAT-6).
 * Without descriptors left the listener pauses; the queue of the kernel keeps the clients for a while.
 * Options that accepted sockets inherit (TCP_NODELAY, keepalive) are set once, here.
@@ -42,15 +43,19 @@ from errno import (
 )  # fmt: skip
 
 from tidegate.gate.connection import Client
+from tidegate.gate.door import Door
 from tidegate.gate.reactor import LEVEL
-from tidegate.gate.record import Entry
 from tidegate.model.reason import Reason
-from tidegate.model.verdict import How
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeAlias
+
     from tidegate.gate.gate import Gate
     from tidegate.gate.task import GateTask
+
+    Identify: TypeAlias = Callable[[_socket.socket, Any], Door | None]
 
 BATCH = 64  # accepts in one turn
 PAUSE = 0.1  # seconds without accepting, where descriptors ran out
@@ -71,19 +76,20 @@ def keep_alive(sock: _socket.socket) -> None:
         sock.setsockopt(IPPROTO_TCP, option, value)
 
 
-class Listener:
+class Listener(Door):
     """One listening socket. Owns its descriptor.
 
     `client` is what an accepted connection becomes; `defer` says that its client speaks first; `batch` is how many are
-    accepted in one turn.
+    accepted in one turn. `identify`, where others than the task can connect, takes an accepted socket with its peer's
+    name and returns the door that it came in by, or None once it has refused it (identity.py).
     """
 
     client: type[Client] = Client
     defer = True
     batch = BATCH
-    __slots__ = ("_accept", "_family", "_paused", "_sock", "fd", "gate", "task")
+    __slots__ = ("_accept", "_family", "_paused", "_sock", "fd", "identify")
 
-    def __init__(self, gate: Gate, fd: int, task: GateTask) -> None:
+    def __init__(self, gate: Gate, fd: int, task: GateTask, identify: Identify | None = None) -> None:
         """Take over a listening TCP socket.
 
         Raises:
@@ -99,8 +105,8 @@ class Listener:
         except OSError:
             sock.detach()
             raise
-        self.gate = gate
-        self.task = task
+        super().__init__(gate, task)
+        self.identify = identify
         self.fd = fd
         self._sock: _socket.socket | None = sock
         self._accept = sock._accept  # type: ignore[attr-defined]  # noqa: SLF001 - what socket.accept is made of, without its wrapper
@@ -111,10 +117,10 @@ class Listener:
 
     def ready(self, _fd: int, _mask: int) -> None:
         """Clients are waiting."""
-        accept, gate, family, make = self._accept, self.gate, self._family, self.client
+        accept, gate, family, make, identify = self._accept, self.gate, self._family, self.client, self.identify
         for _ in range(self.batch):
             try:
-                fd = accept()[0]
+                fd, peer = accept()
             except BlockingIOError:
                 return
             except OSError as error:
@@ -128,12 +134,15 @@ class Listener:
                 return
             sock = _socket.socket(family, SOCK_STREAM, 0, fd)
             sock.setblocking(False)
-            if self.is_full():
-                self.turn_away(sock)
+            door = self if identify is None else identify(sock, peer)
+            if door is None:
                 continue
-            self.entered(fd)
+            if door.is_full():
+                door.turn_away(sock)
+                continue
+            door.entered(fd)
             gate.connections += 1
-            client = make(gate, self, sock)
+            client = make(gate, door, sock)
             try:
                 client.begin()
             except Exception as error:  # noqa: BLE001 - one broken connection must not end the listener of all
@@ -141,31 +150,6 @@ class Listener:
                 client.broken(error)
             if self._sock is None:
                 return
-
-    def is_full(self) -> bool:
-        """Whether the task may have no connection more."""
-        task = self.task
-        limit = task.policy.limits.connections
-        return task.connections >= limit or (bool(task.family) and task.connections_of_all() >= limit)
-
-    def turn_away(self, sock: _socket.socket) -> None:
-        """Record and drop one connection more than the task may have; nothing of it was read."""
-        self._record(Reason.TOO_MANY_CONNECTIONS)
-        sock.close()
-
-    def entered(self, fd: int) -> None:
-        """One more client; `fd` is its socket."""
-        self.task.connections += 1
-        self.task.clients.add(fd)
-
-    def left(self, fd: int) -> None:
-        """One of the clients is gone; `fd` was its socket."""
-        self.task.connections -= 1
-        self.task.clients.discard(fd)
-        self.gate.connections -= 1
-
-    def _record(self, reason: Reason) -> None:
-        Entry(self.gate, self.task, None, "").write(How.REFUSED, reason)
 
     def _pause(self, reason: Reason) -> None:
         if not self._paused and self._sock is not None:

@@ -25,8 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
 
+    from tidegate.gate.door import Door
     from tidegate.gate.gate import Gate
-    from tidegate.gate.listener import Listener
     from tidegate.gate.reactor import Timer
     from tidegate.model.decision import Decision
     from tidegate.model.reason import Reason
@@ -77,7 +77,7 @@ class Parting:
     def __init__(
         self,
         gate: Gate,
-        listener: Listener,
+        listener: Door,
         sock: socket,
         decision: Decision,
         reason: Reason,

@@ -27,9 +27,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
 
+    from tidegate.gate.door import Door
     from tidegate.gate.gate import Gate
     from tidegate.gate.judge import Judge
-    from tidegate.gate.listener import Listener
     from tidegate.gate.reactor import Timer
     from tidegate.gate.record import Entry
     from tidegate.model.decision import Decision
@@ -45,7 +45,7 @@ class Tunnel:
         "up", "upstream", "upstream_fd",
     )  # fmt: skip
 
-    def __init__(self, gate: Gate, listener: Listener, client: socket, upstream: socket, entry: Entry) -> None:
+    def __init__(self, gate: Gate, listener: Door, client: socket, upstream: socket, entry: Entry) -> None:
         self.gate = gate
         self.listener = listener
         self.client: socket | None = client

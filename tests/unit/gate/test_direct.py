@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.unit.gate.kit import wait
-from tidegate.gate import direct
-from tidegate.gate.direct import KINDS, WINDOW, DirectAttempts
+from tidegate.gate import bursts
+from tidegate.gate.bursts import KINDS, WINDOW
+from tidegate.gate.direct import DirectAttempts
 from tidegate.gate.synthetic import Synthetic
 from tidegate.model.host import Host
 from tidegate.model.reason import Reason
@@ -50,7 +51,7 @@ def test_a_synthetic_address_is_its_name(serve: Serve) -> None:
 def test_at_most_once_in_a_while_and_none_lost(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """JRN-3: the same address within 5 s is one line; what came meanwhile is the count of the next."""
     assert WINDOW == 5.0
-    monkeypatch.setattr(direct, "WINDOW", 0.2)
+    monkeypatch.setattr(bursts, "WINDOW", 0.2)
     gate = serve()
     attempts = DirectAttempts(gate.gate, gate.task)
     for _ in range(10):
@@ -58,7 +59,7 @@ def test_at_most_once_in_a_while_and_none_lost(serve: Serve, monkeypatch: pytest
     gate.on_thread(lambda: attempts.record("udp", GOOGLE, 54))
     wait(lambda: sum(event.count for event in gate.recording.events) == 11)
     assert sorted((event.port, event.count) for event in gate.recording.events) == [(53, 1), (53, 9), (54, 1)]
-    wait(lambda: not gate.on_thread(lambda: attempts._counts))
+    wait(lambda: not gate.on_thread(lambda: attempts._bursts._counts))
     gate.on_thread(lambda: attempts.record("udp", GOOGLE, 53))
     assert gate.event(3).count == 1
 
@@ -74,7 +75,7 @@ def test_kinds_are_bounded_and_the_end_writes_the_rest(serve: Serve) -> None:
             attempts.record("udp", GOOGLE, port)
 
     gate.on_thread(flood)
-    assert len(attempts._counts) == KINDS
+    assert len(attempts._bursts._counts) == KINDS
     gate.on_thread(attempts.close)
     assert sum(event.count for event in gate.recording.events) == 2000
-    assert attempts._counts == {}
+    assert attempts._bursts._counts == {}
