@@ -19,7 +19,7 @@ from _socket import AF_INET, AF_INET6, inet_pton
 
 from tidegate.model.rule import Rule, Shape
 from tidegate.model.verdict import Phase, Verdict
-from tidegate.policy.rows import KEY, LAYER, ORIGIN, PHASE, PORT, SHAPE, VERDICT, rule_of
+from tidegate.policy.rows import KEY, LAYER, LIMITS, ORIGIN, PHASE, PORT, SHAPE, VERDICT, rule_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -225,6 +225,15 @@ class RuleIndex:
         """Yield the rules of one phase, or all, in the order in which they were joined."""
         for position, row in enumerate(self.rows):
             if phase is None or row[PHASE] == phase.value:
+                made = self._made.get(position)
+                if made is None:
+                    made = self._made[position] = rule_of(row)
+                yield made
+
+    def limited(self) -> Iterator[Rule]:
+        """Yield the rules that have limits, of all phases: they are few, and no other becomes an object."""
+        for position, row in enumerate(self.rows):
+            if row[LIMITS] is not None:
                 made = self._made.get(position)
                 if made is None:
                     made = self._made[position] = rule_of(row)

@@ -85,6 +85,7 @@ class PolicyLayer(Value):
     locks: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
     files: str | None = None
+    never_inspected: tuple[Row, ...] = ()
 
     @property
     def names_hosts(self) -> bool:
@@ -146,6 +147,7 @@ def join(*layers: PolicyLayer) -> Policy:
         setup=set_up[-1].setup if set_up else (),
         notes=notes,
         files=_last([layer.files for layer in ordered], ""),
+        never_inspected=tuple(row for layer in ordered for row in layer.never_inspected),
     )
 
 

@@ -32,6 +32,7 @@ class Policy(Value):
     (POL-7). `modes` is what admission after resolving needs (ADR-2). `tls` is `any` or `strict`; `upstream_resolve` is
     `check` or `skip` (ADR-5). `setup` is the command of the install phase, empty where there is none. `notes` are
     lines for people about what the join left out. `files` is `strict`, `normal`, or '' where nobody has said (HLD-15).
+    `never_inspected` are rows that name hosts whose TLS is not read (INS-9); verdict and phase mean nothing in them.
     """
 
     index: RuleIndex
@@ -46,6 +47,7 @@ class Policy(Value):
     setup: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     files: str = ""
+    never_inspected: tuple[Row, ...] = ()
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -94,6 +96,7 @@ def make_policy(
     setup: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
     files: str = "",
+    never_inspected: tuple[Row, ...] = (),
 ) -> Policy:
     """Return a policy with these rules (rows, or Rule objects); everything left out is the strictest native default."""
     return Policy(
@@ -109,4 +112,5 @@ def make_policy(
         setup,
         notes,
         files,
+        never_inspected,
     )

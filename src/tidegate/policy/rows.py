@@ -27,6 +27,7 @@ VERDICT: Final = 4
 PHASE: Final = 5
 ORIGIN: Final = 8
 LAYER: Final = 9
+LIMITS: Final = 10
 
 # Reading `.value` of a member costs a Python call; these are looked up ten thousand times at start.
 _SHAPE_VALUE = {shape: shape.value for shape in Shape}

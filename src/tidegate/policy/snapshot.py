@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FORMAT = 1
+FORMAT = 2
 
 
 def to_plain(policy: Policy) -> tuple[Any, ...]:
@@ -40,6 +40,7 @@ def to_plain(policy: Policy) -> tuple[Any, ...]:
         policy.setup,
         policy.notes,
         policy.files,
+        policy.never_inspected,
     )
 
 
@@ -67,6 +68,7 @@ def from_plain(data: tuple[Any, ...]) -> Policy:
         setup=data[13],
         notes=data[14],
         files=data[15],
+        never_inspected=data[16],
     )
 
 

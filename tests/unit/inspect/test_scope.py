@@ -1,0 +1,80 @@
+"""Which hosts a policy wants read: only those with methods or paths, and never those it exempts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.inspect.scope import Scope, is_read, scope_of, wants_reading
+from tidegate.model.destination import Destination, parse_authority
+from tidegate.model.rule import Layer, Origin, RuleLimits
+from tidegate.model.verdict import Phase, Verdict
+from tidegate.policy.decide import decide
+from tidegate.policy.policy import Policy, make_policy
+from tidegate.policy.rows import rule_row
+
+GET = RuleLimits(methods=("GET",))
+PATHS = RuleLimits(paths=("/a/**",))
+BYTES = RuleLimits(bytes_up=10)
+
+
+def row(text: str, limits: RuleLimits, verdict: Verdict = Verdict.ALLOW, phase: Phase = Phase.RUNTIME) -> tuple:
+    """One written rule."""
+    return rule_row(text, verdict, phase, "policy", "p.yaml:1:1", Origin.WRITTEN, Layer.COMMAND_LINE, limits)
+
+
+def to(text: str) -> Destination:
+    """The destination a client would name."""
+    return parse_authority(text.encode(), None)
+
+
+def policy_of(*rules: tuple[str, RuleLimits], never: tuple[str, ...] = ()) -> Policy:
+    """A policy that allows these and denies the rest."""
+    return make_policy(
+        [row(text, limits) for text, limits in rules],
+        never_inspected=tuple(row(text, RuleLimits(), Verdict.DENY) for text in never),
+    )
+
+
+@pytest.mark.parametrize(
+    ("rules", "scope"),
+    [
+        ([("a.test", BYTES)], Scope()),
+        ([("a.test", GET), ("b.test", BYTES)], Scope(names=("a.test",))),
+        ([("*.a.test", GET), ("**.b.test:443", PATHS)], Scope(suffixes=("a.test", "b.test"))),
+        ([("1.2.3.4", GET), ("[2600::1]:443", PATHS)], Scope(literals=("1.2.3.4", "2600::1"))),
+        ([("*", GET)], Scope(everything=True)),
+    ],
+)
+def test_the_scope_names_what_rules_want_read_and_nothing_else(rules: list, scope: Scope) -> None:
+    """INS-1: the authority is for exactly the hosts of rules with methods or paths; without one there is none."""
+    assert scope_of(policy_of(*rules)) == scope
+    assert bool(scope) == (scope != Scope())
+
+
+def test_denied_hosts_are_in_no_scope() -> None:
+    """INS-1: a deny rule asks for nothing, and both phases count."""
+    denied = row("a.test", GET, Verdict.DENY)
+    install = row("b.test", GET, phase=Phase.INSTALL)
+    assert scope_of(make_policy([denied, install])) == Scope(names=("b.test",))
+
+
+@pytest.mark.parametrize(
+    ("asked", "read"),
+    [("a.test:443", True), ("a.test:8443", True), ("b.test:443", False), ("other.test:443", False)],
+)
+def test_only_what_such_a_rule_governs_is_read(asked: str, read: bool) -> None:
+    """INS-1: a tunnel stays a tunnel unless the governing rule has methods or paths."""
+    policy = policy_of(("a.test", GET), ("b.test", BYTES))
+    decision = decide(policy, to(asked), Phase.RUNTIME)
+    assert is_read(decision, policy) is read
+    assert wants_reading(decision.rule) is read
+
+
+@pytest.mark.parametrize(
+    ("never", "read"),
+    [("a.test", False), ("a.test:443", False), ("a.test:8443", True), ("*.test", False), ("b.test", True)],
+)
+def test_a_host_that_is_never_inspected_is_not_read(never: str, read: bool) -> None:
+    """INS-9: `inspect: never`, by exact host, port or wildcard; its neighbours are read all the same."""
+    policy = policy_of(("a.test", GET), never=(never,))
+    assert is_read(decide(policy, to("a.test:443"), Phase.RUNTIME), policy) is read
