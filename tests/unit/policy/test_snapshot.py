@@ -13,7 +13,6 @@ from tidegate.model.limits import Limits
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.layers import command_line, join
 from tidegate.policy.policy import Policy, make_policy
-from tidegate.policy.rows import row_of
 from tidegate.policy.snapshot import FORMAT, from_plain, to_plain
 
 FULL = make_policy(
@@ -31,7 +30,7 @@ FULL = make_policy(
     limits=Limits(connections=7, idle_seconds=2.5),
     setup=("npm", "ci"),
     notes=("a note",),
-    never_inspected=(row_of(row("*.pinned.test")),),
+    never_inspected=(row("*.pinned.test"),),
 )
 
 
