@@ -63,6 +63,18 @@ class Product:
             raise
         return subprocess.CompletedProcess(words, process.returncode, out, err)
 
+    def tidegate(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run `./tidegate WORDS` to its end."""
+        defaults: dict[str, Any] = {
+            "cwd": self.folder,
+            "env": self.environment,
+            "stdin": subprocess.DEVNULL,
+            "capture_output": True,
+            "text": True,
+            "timeout": 60,
+        }
+        return subprocess.run(self.argv(*words), check=False, **(defaults | options))
+
     @property
     def state(self) -> Path:
         """Return the folder of tidegate's records."""

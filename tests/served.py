@@ -70,15 +70,7 @@ class Served:
 
     def tidegate(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run `./tidegate WORDS` to its end."""
-        defaults: dict[str, Any] = {
-            "cwd": self.product.folder,
-            "env": self.product.environment,
-            "stdin": subprocess.DEVNULL,
-            "capture_output": True,
-            "text": True,
-            "timeout": 60,
-        }
-        return subprocess.run(self.product.argv(*words), check=False, **(defaults | options))
+        return self.product.tidegate(*words, **options)
 
     def json(self, *words: str) -> Any:
         """Return what a command prints as JSON."""

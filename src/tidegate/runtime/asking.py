@@ -102,8 +102,14 @@ class TerminalDesk:
         self._gate.post(callback)
 
     def _cut(self, _task: str, host: str, port: int, reason: Reason) -> None:
-        if self._gate is not None and self._gate_task is not None:
-            self._gate.cut(self._gate_task, reason, lambda entry: entry.leads_to(host, port))
+        gate, task = self._gate, self._gate_task
+        if gate is None or task is None:
+            return
+
+        def cut() -> None:
+            gate.cut(task, reason, lambda entry: entry.leads_to(host, port))
+
+        gate.post(cut)  # those who wait have their answer first, which is posted too: they are told who refused them
 
     def _tell(self, event: QuestionEvent) -> None:
         if event.kind == "failed":
