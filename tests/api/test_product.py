@@ -15,10 +15,13 @@ import pytest
 from tests.lab.api import as_user
 from tests.product import PYTHON, Product
 from tests.served import Served, until
+from tests.talker import Talker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.lab.api import Lab
 
 
 @pytest.fixture
@@ -171,3 +174,28 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
     assert done.returncode == 78
     assert "--port" in done.stderr
     assert not (product.state / "run" / "api.sock").exists()
+
+
+def test_what_is_open_is_listed_and_one_of_it_cut(served: Served, lab: Lab) -> None:
+    """POL-8, SRV-2: `task connections` has a number for each, `cut --connection` closes that one."""
+    lab.origin("raw", "1.2.3.4", 443)
+    with Talker(served, "--allow", "1.2.3.4:443") as task:
+        for _ in range(2):
+            assert task.says("open 1.2.3.4:443") == "200"
+        assert task.says("send 300") == "sent"
+        first, second = served.tidegate("task", "connections", task.id).stdout.splitlines()
+        assert first.split("  ")[1:3] == ["1.2.3.4:443", "tunneled (1.2.3.4:443)"]
+        assert first.endswith("300 bytes up, 300 down")
+        number = second.split()[0]
+        assert [one["id"] for one in served.json("task", "connections", task.id)["open"]] == [
+            int(first.split()[0]), int(number),
+        ]  # fmt: skip
+        done = served.tidegate("cut", "--connection", number)
+        assert done.stdout == f"1 connection of {task.id} closed\n"
+        assert task.says("read 1") == "end"
+        assert task.says("send 5") == "sent"
+        assert len(served.tidegate("task", "connections", task.id).stdout.splitlines()) == 1
+        assert "0 connections of" in served.tidegate("cut", "--connection", number).stdout
+    done = served.tidegate("task", "connections", task.id)
+    assert done.returncode == 2  # it has ended
+    assert done.stderr.count("\n") == 1

@@ -47,12 +47,14 @@ def resume(*, task: str | None) -> int:
 
 @click.command()
 @click.argument("target", metavar="[HOST[:PORT]]", required=False)
+@click.option("--connection", metavar="N", type=click.IntRange(1), help="One alone: tidegate task connections.")
 @_task_option
-def cut(*, target: str | None, task: str | None) -> int:
-    """Close the open connections of a living task: all of them, or those to HOST."""
+def cut(*, target: str | None, connection: int | None, task: str | None) -> int:
+    """Close the open connections of a living task: all of them, those to HOST, or one by its number."""
+    which = _target(target) | ({} if connection is None else {"connection": connection})
     client = ApiClient()
     found = find_task(client, task)
-    count = client.post(f"/api/tasks/{segment(found['id'])}/cut", _target(target))["cut"]
+    count = client.post(f"/api/tasks/{segment(found['id'])}/cut", which)["cut"]
     click.echo(f"{count} connection{'' if count == 1 else 's'} of {title(found)} closed")
     return 0
 

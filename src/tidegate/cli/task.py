@@ -11,6 +11,7 @@ import click
 
 from tidegate.cli.main import say
 from tidegate.model.errors import UsageError
+from tidegate.model.host import bracketed
 from tidegate.runtime.state import config_folder, state_folder
 
 if TYPE_CHECKING:
@@ -132,6 +133,22 @@ def show(*, task_id: str, as_json: bool) -> None:
 
 @task.command()
 @click.argument("task_id", metavar="TASK")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+def connections(*, task_id: str, as_json: bool) -> None:
+    """List what a living task has open now; `tidegate cut --connection N` closes one."""
+    found = _ask("connections", task=task_id)
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
+        return
+    now = time.time()  # noqa: TID251  for a person to read
+    for one in found["open"]:
+        click.echo(_open_line(one, now))
+    if found["more"]:
+        click.echo(f"... and {found['more']} more")
+
+
+@task.command()
+@click.argument("task_id", metavar="TASK")
 @click.argument("phase", type=click.Choice(["install", "runtime"]))
 @click.option("--cut", is_flag=True, help="Close what is open; otherwise it stays open and is marked so.")
 def phase(*, task_id: str, phase: str, cut: bool) -> None:
@@ -155,6 +172,13 @@ def _line(one: dict[str, Any]) -> str:
     if one["ended_at"] is not None:
         running = f"{one['connections']} connections, {one['refused']} refused"
     return f"{one['id']}  {state}  {one['phase']}  {running}  {_printable(what)}  {_printable(one['folder'])}"
+
+
+def _open_line(one: dict[str, Any], now: float) -> str:
+    where = f"{bracketed(one['host'])}:{one['port']}"
+    state = one["how"] or {"waiting": "waits for an answer"}.get(one["state"], one["state"])
+    size = f"{one['bytes_up']} bytes up, {one['bytes_down']} down"
+    return f"{one['id']}  {where}  {state} ({one['rule'] or one['name']})  {max(0, now - one['since']):.0f} s  {size}"
 
 
 def _printable(text: str) -> str:

@@ -156,12 +156,20 @@ class Gate:
         On the gate's thread. What it costs depends on the connections of this task only.
         """
         count = 0
-        for handler in self._handlers(task):
+        for handler in self.handlers(task):
             entry = getattr(handler, "entry", None)
             if wanted is None or (entry is not None and entry.decision is not None and wanted(entry)):
                 self._cut_one(handler, reason)
                 count += entry is not None
         return count
+
+    def handlers(self, task: GateTask) -> list[object]:
+        """Return what serves the clients of a task now. On the gate's thread.
+
+        By the task's own sockets: what others have open costs nothing here.
+        """
+        table = self.reactor.table
+        return [table[fd] for fd in task.clients if fd in table]
 
     def add_capture(self, sockets: CaptureSockets, task: GateTask) -> Capture:
         """Serve the resolver and the captured connections of `task`, and own all those descriptors from now on.
@@ -321,7 +329,7 @@ class Gate:
             self._cut_one(handler, Reason.STOPPING)
 
     def _cut(self, listener: Door) -> None:
-        for handler in self._handlers(listener.task):
+        for handler in self.handlers(listener.task):
             if getattr(handler, "listener", None) is listener:
                 self._cut_one(handler, Reason.STOPPING)
 
@@ -332,11 +340,6 @@ class Gate:
                 cut(reason)
             except Exception as error:  # noqa: BLE001 - the others are to be closed and recorded all the same
                 self.fault(error)
-
-    def _handlers(self, task: GateTask) -> list[object]:
-        # By the task's own sockets: what others have open costs nothing here.
-        table = self.reactor.table
-        return [table[fd] for fd in task.clients if fd in table]
 
 
 def _nothing() -> None:

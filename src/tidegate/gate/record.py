@@ -25,8 +25,8 @@ class Entry:
     """One line of the journal in the making. Set `decision` as soon as there is one; it carries rule and address."""
 
     __slots__ = (
-        "address", "also", "at", "began", "count", "decision", "detail", "down", "gate", "host", "method", "port",
-        "status", "task", "up",
+        "address", "also", "at", "began", "count", "decision", "detail", "down", "gate", "host", "method", "number",
+        "port", "status", "task", "up",
     )  # fmt: skip
 
     def __init__(self, gate: Gate, task: GateTask, decision: Decision | None, method: str) -> None:
@@ -45,6 +45,7 @@ class Entry:
         self.down = 0
         self.detail = ""
         self.count = 1
+        self.number = 0  # once somebody has looked at it while it was open (open_now.py)
 
     def leads_to(self, host: str, port: int) -> bool:
         """Whether this is about a canonical host and port: by its request, or by the name that its TLS named."""
@@ -80,6 +81,6 @@ class Entry:
                 decision.name, decision.source, destination.host.text, destination.port, reason, how,
                 self.address or decision.address, self.status, self.up, self.down, duration, self.method,
                 self.count, self.detail, decision.fix if how is How.REFUSED else "",
-                how is not How.REFUSED and decision.phase is not self.task.phase,
+                how is not How.REFUSED and decision.phase is not self.task.phase, self.number,
             )  # fmt: skip
         gate.record(event, self.task.recorder)

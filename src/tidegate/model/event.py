@@ -15,7 +15,8 @@ class Event(Value):
     status the client got, 0 where it got none. `bytes_up` flow away from the task. `count` is above one where
     equal refusals were folded; `fix` is the decision's: what would allow it. `detail` says what the
     client's first bytes inside a tunnel were: `tls`, `tls-no-sni`, `clear-http`, `ssh`, `other`, or '' where there
-    were none. `kept` says that it stayed open when its task was moved to another phase (POL-7). Never in it: header
+    were none. `kept` says that it stayed open when its task was moved to another phase (POL-7). `seen` is the number
+    under which it was shown while it was open, 0 where nobody looked; it is not part of the record. Never in it: header
     values, query strings, bodies, credentials (JRN-5).
     """
 
@@ -40,3 +41,4 @@ class Event(Value):
     detail: str = ""
     fix: str = ""
     kept: bool = False
+    seen: int = 0

@@ -6,8 +6,8 @@ Rules of the file:
 * The last `kept` events stay. An id is `EPOCH-N`; who comes back with one gets everything since, or `reset` where that
   is gone or is from another server: then it has to read everything anew.
 * A subscriber reads from the one memory and has no queue, so a slow one costs nothing and delays nobody.
-* Under load lines of connections are left out and counted: one event says how many of which task. Nothing else is ever
-  left out. The journal has them all.
+* Under load lines of connections are left out and counted: one event says how many of which task. The journal has them
+  all. What is fleeting (good only until the next of its kind) stays but for a moment. Nothing else is ever left out.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tidegate.model.event import Event
 KEPT = 10_000
 PENDING = 2_000  # connections that may wait for one wake of the loop
 AT_ONCE = 256  # events handed over at once
+KEPT_FLEETING = 64
 RESET = "reset"
 
 
@@ -36,6 +37,18 @@ class Message(NamedTuple):
     data: dict[str, Any]
 
 
+class _Fleeting:
+    """What stays for a moment only; `data` is None afterwards."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data: dict[str, Any] | None = data
+
+
+_Data = dict[str, Any] | Event | _Fleeting
+
+
 class Bus:
     """See the head of the file. `epoch` tells one server's ids from another's."""
 
@@ -43,11 +56,12 @@ class Bus:
         self.epoch = epoch
         self._kept = kept
         self._lock = threading.Lock()
-        self._pending: list[tuple[str, dict[str, Any] | Event]] = []
+        self._pending: list[tuple[str, _Data]] = []
         self._skipped: dict[str, int] = {}
         self._woken = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._ring: deque[tuple[str, dict[str, Any] | Event]] = deque(maxlen=kept)
+        self._ring: deque[tuple[str, _Data]] = deque(maxlen=kept)
+        self._fleeting: deque[_Fleeting] = deque()
         self._next = 1  # the number of the next event
         self._subscriptions: set[Subscription] = set()
 
@@ -58,8 +72,15 @@ class Bus:
             self._woken = True
         loop.call_soon_threadsafe(self._drain)
 
+    def flash(self, kind: str, data: dict[str, Any]) -> None:
+        """Tell everybody who watches now; who comes back later does not hear of it. Otherwise as `publish`."""
+        self._put(kind, _Fleeting(data))
+
     def publish(self, kind: str, data: dict[str, Any] | Event) -> None:
         """Tell everybody. From any thread; `data` must not change afterwards. An Event is a `connection`."""
+        self._put(kind, data)
+
+    def _put(self, kind: str, data: _Data) -> None:
         with self._lock:
             if isinstance(data, Event) and len(self._pending) >= PENDING:
                 self._skipped[data.task] = self._skipped.get(data.task, 0) + data.count
@@ -82,6 +103,9 @@ class Bus:
         self._ring.extend(pending)
         self._ring.extend(("connection", {"task": task, "left_out": count}) for task, count in skipped.items())
         self._next += len(pending) + len(skipped)
+        self._fleeting.extend(data for _, data in pending if isinstance(data, _Fleeting))
+        while len(self._fleeting) > KEPT_FLEETING:
+            self._fleeting.popleft().data = None
         for subscription in self._subscriptions:
             subscription.wake()
 
@@ -124,14 +148,25 @@ class Bus:
             return [Message(self.last_id, RESET, {})], self._next
         end = min(self._next, position + AT_ONCE)
         found = islice(self._ring, position - first, end - first)
-        return [self._message(position + at, kind, data) for at, (kind, data) in enumerate(found)], end
-
-    def _message(self, number: int, kind: str, data: dict[str, Any] | Event) -> Message:
-        return Message(f"{self.epoch}-{number}", kind, json.loads(line_of(data)) if isinstance(data, Event) else data)
+        messages = []
+        for number, (kind, data) in enumerate(found, position):
+            shown = _shown(data)
+            if shown is not None:
+                messages.append(Message(f"{self.epoch}-{number}", kind, shown))
+        return messages, end
 
     def drop(self, subscription: Subscription) -> None:
         """Forget a subscription."""
         self._subscriptions.discard(subscription)
+
+
+def _shown(data: _Data) -> dict[str, Any] | None:
+    if isinstance(data, _Fleeting):
+        return data.data
+    if not isinstance(data, Event):
+        return data
+    line: dict[str, Any] = json.loads(line_of(data))
+    return line | {"seen": data.seen} if data.seen else line
 
 
 class Subscription:

@@ -217,6 +217,10 @@ class Ledger:
         """A line of a journal was written. On the gate's thread."""
         self._bus.publish("connection", event)
 
+    def flash(self, kind: str, data: dict[str, Any]) -> None:
+        """Tell whoever watches now. From any thread."""
+        self._bus.flash(kind, data)
+
     def publish(self, kind: str, data: dict[str, Any]) -> None:
         """Tell whoever watches."""
         self._bus.publish(kind, data)

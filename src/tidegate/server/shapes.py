@@ -9,6 +9,7 @@ from tidegate.questions.shape import question_shape as question_shape  # noqa: P
 if TYPE_CHECKING:
     from typing import Any
 
+    from tidegate.gate.open_now import Glance
     from tidegate.server.living import Living
     from tidegate.state.store import RuleRecord, TaskRecord
 
@@ -55,4 +56,27 @@ def rule_shape(rule: RuleRecord) -> dict[str, Any]:
         "phase": rule.phase.value,
         "at": rule.at,
         "by": rule.by,
+    }
+
+
+def open_shape(one: Glance) -> dict[str, Any]:
+    """Return a connection that is open now."""
+    entry, decision = one.entry, one.decision
+    assert decision is not None, "only what was decided is looked at"
+    return {
+        "id": entry.number,
+        "host": decision.destination.host.text,
+        "port": decision.destination.port,
+        "verdict": decision.verdict.value,
+        "rule": "" if decision.rule is None else decision.rule.text,
+        "name": decision.name,
+        "source": decision.source,
+        "phase": decision.phase.value,
+        "state": one.state,
+        "how": one.how,
+        "method": entry.method,
+        "address": entry.address or decision.address,
+        "since": entry.at,
+        "bytes_up": one.up,
+        "bytes_down": one.down,
     }

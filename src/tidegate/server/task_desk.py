@@ -37,6 +37,8 @@ async def do(registry: Registry, verb: str, order: dict[str, Any]) -> Any:
     if verb == "show":
         return await registry.record(order["task"])
     task = registry.get(order["task"])
+    if verb == "connections":
+        return await registry.look(task)
     if verb == "phase":
         count = await registry.set_phase(task, Phase(order["phase"]), cut=order["cut"], by=BY)
         return registry.view(task) | {"cut": count}

@@ -18,20 +18,32 @@ from tidegate.server.background import in_thread
 from tidegate.server.changes import canonical
 from tidegate.server.ledger import remembered_of
 from tidegate.server.living import Living, denied_now
+from tidegate.server.open_view import OpenView
 from tidegate.server.register import Register
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
     from tidegate.gate.record import Entry
     from tidegate.gate.task import GateTask
     from tidegate.model.decision import Decision
     from tidegate.model.question import FolderKey
     from tidegate.policy.policy import Policy
+    from tidegate.server.gate_thread import GateThread
+    from tidegate.server.ledger import Ledger
 
 
 class Registry(Register):
     """See the head of the file."""
+
+    def __init__(self, state: str, gate: GateThread, ledger: Ledger, *, clock: Callable[[], float]) -> None:
+        super().__init__(state, gate, ledger, clock=clock)
+        self._view = OpenView(gate, ledger.flash)
+
+    async def look(self, task: Living) -> dict[str, Any]:
+        """Return what a task has open now; what changes is told for a while."""
+        return await self._view.look(task)
 
     async def set_phase(self, task: Living, phase: Phase, *, cut: bool, by: str) -> int:
         """Move a task to a phase: new connections are judged by it. Return how many `cut` closed (POL-7)."""
@@ -66,13 +78,18 @@ class Registry(Register):
             raise
         self.tell(task)
 
-    async def cut(self, task: Living, *, host: str = "", port: int = 0, by: str) -> int:
-        """Close the open connections of a task, those to this host and port where given; return how many."""
+    async def cut(self, task: Living, *, host: str = "", port: int = 0, connection: int = 0, by: str) -> int:
+        """Close the open connections of a task, those to this host and port where given; return how many.
+
+        `connection` is the number of the one that is meant (`look`).
+        """
 
         def wanted(entry: Entry) -> bool:
+            if connection and entry.number != connection:
+                return False
             return entry.decision is not None and _leads_to(entry.decision, host, port)
 
-        which = wanted if host or port else None
+        which = wanted if host or port or connection else None
         count = await self._each(task, lambda gate_task: self._gate.gate.cut(gate_task, Reason.CUT, which))
         await self._ledger.task_changed(task, by=by, cut=count, **({"host": host} if host else {}))
         return count

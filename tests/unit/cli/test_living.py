@@ -27,7 +27,8 @@ def test_a_living_task_is_changed_by_its_name(whole: Whole, capsys: pytest.Captu
     capsys.readouterr()
     assert main(["cut", "a.test:443"]) == 0
     assert main(["cut"]) == 0
-    assert capsys.readouterr().out == f"0 connections of build ({task['id']}) closed\n" * 2
+    assert main(["cut", "--connection", "7"]) == 0
+    assert capsys.readouterr().out == f"0 connections of build ({task['id']}) closed\n" * 3
     assert len(_changes(whole)) >= 4
 
 
@@ -40,6 +41,8 @@ def test_a_living_task_is_changed_by_its_name(whole: Whole, capsys: pytest.Captu
         ["cut", "a.test:0"],
         ["cut", "a b"],
         ["cut", "::1"],
+        ["cut", "--connection", "0"],
+        ["cut", "--connection", "one"],
         ["pause", "--task", "other"],
     ],
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.unit.journal.events import event
+from tidegate.journal.line import line_of
 from tidegate.server import bus as bus_module
 from tidegate.server.bus import Bus, Message
 
@@ -162,3 +163,43 @@ def test_publishing_after_the_end_of_the_loop_is_harmless() -> None:
     asyncio.run(go())
     for _ in range(3):
         bus.publish("task", {"n": 1})
+
+
+def test_what_is_fleeting_is_heard_now_and_not_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SRV-3: who watches gets each; who comes back after many finds only the last of them, and all else."""
+    monkeypatch.setattr(bus_module, "KEPT_FLEETING", 3)
+
+    async def act(bus: Bus) -> None:
+        watching = bus.subscribe()
+        bus.publish("task", {"n": 0})
+        bus.flash("open", {"n": 1})
+        assert [message.data["n"] for message in await watching.next() or ()] == [0, 1]
+        for number in range(2, 8):
+            bus.flash("open", {"n": number})
+        bus.publish("task", {"n": 8})
+        await asyncio.sleep(0.01)
+        late = bus.subscribe(f"{bus.epoch}-0")
+        assert [message.data["n"] for message in await late.next() or ()] == [0, 5, 6, 7, 8]
+        assert await late.next(0.01) == []
+        for number in range(4):
+            bus.flash("open", {"n": number})
+        await asyncio.sleep(0.01)
+        skipping = bus.subscribe(f"{bus.epoch}-2")
+        assert [message.data["n"] for message in await skipping.next() or ()] == [8, 1, 2, 3]
+
+    _run(act)
+
+
+def test_a_line_says_what_it_was_shown_as_while_it_was_open() -> None:
+    """SRV-3: `seen` is told and is no part of the record."""
+
+    async def act(bus: Bus) -> None:
+        watching = bus.subscribe()
+        bus.publish("connection", event())
+        bus.publish("connection", event(seen=7))
+        first, second = await watching.next() or ()
+        assert "seen" not in first.data
+        assert second.data == first.data | {"seen": 7}
+        assert line_of(event(seen=7)) == line_of(event())
+
+    _run(act)

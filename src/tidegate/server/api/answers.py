@@ -62,6 +62,40 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True):
     more: bool
 
 
+class OpenConnection(msgspec.Struct, frozen=True, kw_only=True):
+    """A connection that is open now, or a request on one. `how` is '' until bytes may move.
+
+    `waiting` is for a person's answer. `bytes_up` flow away from the task.
+    """
+
+    id: int
+    host: str
+    port: int
+    verdict: Literal["allow", "ask", "deny"]
+    rule: str
+    name: str
+    source: str
+    phase: Literal["install", "runtime"]
+    state: Literal["waiting", "connecting", "open"]
+    how: str
+    method: str
+    address: str
+    since: float
+    bytes_up: int
+    bytes_down: int
+
+
+class OpenConnections(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task has open, the oldest first; `more` are not shown.
+
+    For `seconds` from now `open` events tell what changes of it; whoever looks on for longer asks again before that.
+    """
+
+    open: list[OpenConnection]
+    more: int
+    seconds: float
+
+
 class CutAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """How many connections were closed."""
 

@@ -56,10 +56,11 @@ class Pause(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tru
 
 
 class CutRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """Which open connections are closed: all, those to a host, or those to a host and port."""
+    """Which open connections are closed: all, those to a host, those to a host and port, or one by its number."""
 
     host: HostText | None = None
     port: Port | None = None
+    connection: _Count | None = None
 
 
 class HostChange(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """The stream of events: what the bus says, as server-sent events.
 
     id: EPOCH-N          of the bus; sent back as Last-Event-ID, the stream goes on after it
-    event: task | connection | question | rule | settings | server | hello | reset
+    event: task | connection | open | question | rule | settings | server | hello | reset
     data: one JSON object
 
 `hello` comes first and says from where the stream goes on: who reads the state after it misses nothing. `reset` says

@@ -11,7 +11,7 @@ from tidegate.model.errors import UsageError
 from tidegate.model.host import HostError, canonical_host
 from tidegate.model.verdict import Phase
 from tidegate.runtime.state import LOG_NAME, config_folder
-from tidegate.server.api.answers import Connections, CutAnswer, TaskAnswer, Tasks
+from tidegate.server.api.answers import Connections, CutAnswer, OpenConnections, TaskAnswer, Tasks
 from tidegate.server.api.errors import ApiError
 from tidegate.server.api.operation import OWNER, Call, Operation
 from tidegate.server.api.requests import (
@@ -80,6 +80,13 @@ class TaskOperations:
                 query=PageQuery,
                 answer=Connections,
             ),
+            Operation(
+                method="GET",
+                path=f"{one}/open",
+                summary="What a task has open now; for a while events tell what changes of it",
+                do=self.open,
+                answer=OpenConnections,
+            ),
         ]
 
     @staticmethod
@@ -146,7 +153,8 @@ class TaskOperations:
             host = canonical_host(call.body.host).text if call.body.host is not None else ""
         except HostError as error:
             raise UsageError(f"{call.body.host!r} is no host: {error.what}", code="host") from None
-        return CutAnswer(cut=await self._registry.cut(task, host=host, port=call.body.port or 0, by=call.caller.by))
+        which = {"port": call.body.port or 0, "connection": call.body.connection or 0}
+        return CutAnswer(cut=await self._registry.cut(task, host=host, by=call.caller.by, **which))
 
     async def hosts(self, call: Call) -> dict[str, Any]:
         """Let hosts pass, or deny them."""
@@ -166,6 +174,14 @@ class TaskOperations:
             path = os.path.join(self._context.server.state, "tasks", record["id"], LOG_NAME)
         lines, before = await in_thread(newest_lines, path, call.query.limit, call.query.before)
         return {"connections": lines, "before": before}
+
+    async def open(self, call: Call) -> dict[str, Any]:
+        """Return what it has open; nothing of one that has ended."""
+        task = self._find_living(call.path["id"])
+        if task is None:
+            await self._record(call.path["id"])
+            return {"open": [], "more": 0, "seconds": 0.0}
+        return await self._registry.look(task)
 
     @property
     def _registry(self) -> Registry:

@@ -66,6 +66,7 @@ def test_the_operator_changes_a_living_task(whole: Whole) -> None:
     assert whole.send("POST", f"{path}/hosts", {"deny": ["b.test"]}).status == 200
     assert whole.send("POST", f"{path}/cut", {}).json == {"cut": 0}
     assert whole.send("POST", f"{path}/cut", {"host": "B.test.", "port": 443}).json == {"cut": 0}
+    assert whole.send("POST", f"{path}/cut", {"connection": 7}).json == {"cut": 0}
     kinds = [line["type"] for line in whole.get("/api/log")["lines"]]
     assert {"task.created", "task.phase", "task.changed"} <= set(kinds)
 
@@ -79,6 +80,8 @@ def test_the_operator_changes_a_living_task(whole: Whole) -> None:
         ("hosts", {"allow": ["*x.test"]}, 400),
         ("cut", {"host": "a b"}, 400),
         ("cut", {"port": 0}, 400),
+        ("cut", {"connection": 0}, 400),
+        ("cut", {"connection": "1"}, 400),
         ("end", {"now": True}, 400),
         ("nothing", {}, 404),
     ],
@@ -117,3 +120,15 @@ def test_its_record_comes_in_pages(whole: Whole) -> None:
             before = f"&before={page['before']}"
         assert ports == [4, 3, 2, 1, 0]
         whole.send("POST", f"/api/tasks/{task['id']}/end")
+
+
+def test_what_is_open_is_there_for_viewers_too(whole: Whole) -> None:
+    """SRV-2, SRV-3: a living task without connections, one that has ended, and none at all."""
+    task = whole.task()
+    viewer = whole.send("POST", "/api/tokens", {"name": "tests"}).json["secret"]
+    answer = whole.ask("GET", f"/api/tasks/{task['id']}/open", token=viewer)
+    assert (answer.status, answer.json) == (200, {"open": [], "more": 0, "seconds": 15.0})
+    assert whole.send("POST", f"/api/tasks/{task['id']}/end").status == 200
+    assert whole.get(f"/api/tasks/{task['id']}/open") == {"open": [], "more": 0, "seconds": 0.0}
+    assert whole.ask("GET", "/api/tasks/none/open", unix=True).status == 404
+    assert whole.ask("GET", f"/api/tasks/{task['id']}/open").status == 401

@@ -1,6 +1,7 @@
 /** The connections of the one task that is looked at: read from its record, then kept by the events. */
 
 import { get } from "./api.js";
+import { hasEnded, look } from "./open.js";
 
 const PAGE = 1000;
 const KEPT = 20000;
@@ -15,15 +16,18 @@ export const watched = {
 };
 let read = new Set();
 
-/** Keep those of this task from now on; '' for none. */
-export async function watch(id) {
+let told = () => {};
+
+/** Keep those of this task from now on, and what it has open; '' for none. `changed` hears of what was read. */
+export async function watch(id, changed = () => {}) {
+  told = changed;
   Object.assign(watched, { id, lines: [], version: watched.version + 1, leftOut: 0, before: null });
   read = new Set();
-  if (id) await page();
+  await Promise.all([look(id, told), id ? page() : null]);
 }
 
 /** Read those of the same task anew. */
-export const readAgain = () => watch(watched.id);
+export const readAgain = () => watch(watched.id, told);
 
 /** Read a thousand older ones. Whether there were any. */
 export async function older() {
@@ -51,8 +55,9 @@ async function page(before = 0) {
 
 const isNew = (line) => read.size === 0 || !read.delete(JSON.stringify(line));
 
-/** Take one event of the stream; whether it is of the task that is looked at. */
-export function take(data) {
+/** Take one event of the stream; whether it is of the task that is looked at. `seen` is what it was while open. */
+export function take({ seen, ...data }) {
+  if (seen) hasEnded(seen);
   if (data.task !== watched.id) return false;
   if (data.left_out) watched.leftOut += data.left_out;
   else if (isNew(data)) watched.lines.push(data);

@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import * as connections from "./connections.js";
+import * as open from "./open.js";
 
 const LIVES = 6000; // milliseconds an answered question stays, so that a person sees what became of it
 const CALM = 200; // milliseconds between two drawings of what is not a question
@@ -95,6 +96,8 @@ export function take(kind, data) {
   } else if (kind === "connection") {
     tally(data);
     if (connections.take(data)) touch("connections");
+  } else if (kind === "open") {
+    if (open.take(data)) touch("connections");
   } else if (kind === "rule") {
     const others = known.rules.filter((rule) => rule.id !== data.id);
     known.rules = data.forgotten ? others : [...others, data];

@@ -19,7 +19,7 @@ export function task(main, id) {
   const cards = h("div", { class: "cards" });
   const controls = h("div", { class: "controls" });
   const missing = h("div", { class: "empty", hidden: true });
-  const view = panel();
+  const view = panel(id);
   const all = h("div", { class: "page" }, h("div", { class: "bar" }, title, state), about, alarm, cards, controls, view.node);
   fill(main, h("p", { class: "back" }, h("a", { href: "#/tasks" }, "‹ Tasks")), all, missing);
   const pile = deck(cards, (question) => question.task === id);
@@ -53,7 +53,7 @@ export function task(main, id) {
       missing.hidden = false;
       return;
     }
-    await watch(id);
+    await watch(id, () => touch("connections"));
     touch("connections");
   });
   const stop = listen((changed) => {
