@@ -12,7 +12,8 @@ Rules of the file:
 
 from __future__ import annotations
 
-from _socket import IPPROTO_TCP, MSG_MORE, MSG_PEEK, SO_ERROR, SOL_SOCKET, TCP_INFO, socket
+import select
+from _socket import AF_UNIX, IPPROTO_TCP, MSG_MORE, MSG_PEEK, SO_ERROR, SOL_SOCKET, TCP_INFO, socket
 
 from tidegate.gate.dial import begin, reason_of, why_broken
 from tidegate.gate.judge import Judge
@@ -47,6 +48,10 @@ _SOCKS_METHOD = "SOCKS5"  # what the journal has in the place of an HTTP method
 
 def has_ended(sock: socket) -> bool:
     """Whether the other side has ended its direction, whatever of it is still to be read."""
+    if sock.family == AF_UNIX:
+        poll = select.poll()
+        poll.register(sock, select.POLLRDHUP)
+        return bool(poll.poll(0))
     return sock.getsockopt(IPPROTO_TCP, TCP_INFO, 1)[0] in _ENDED
 
 

@@ -7,6 +7,8 @@ Rules of the file:
 * The connection beyond the limit is dropped and recorded (GAT-6).
 * Without descriptors left the listener pauses; the queue of the kernel keeps the clients for a while.
 * Options that accepted sockets inherit (TCP_NODELAY, keepalive) are set once, here.
+* A listening unix socket, which a relay carries connections to (holds/container/relay.py), is one as well: it has none
+  of these options, and what is at its other end is found dead by the relay.
 * TCP_DEFER_ACCEPT: on a proxy port the client speaks first, so a connection is worth accepting when it has (tcp(7)).
 """
 
@@ -14,7 +16,9 @@ from __future__ import annotations
 
 import _socket
 from _socket import (
+    AF_UNIX,
     IPPROTO_TCP,
+    SO_ACCEPTCONN,
     SO_KEEPALIVE,
     SOCK_STREAM,
     SOL_SOCKET,
@@ -70,10 +74,18 @@ _GAVE_UP = (
 
 
 def keep_alive(sock: _socket.socket) -> None:
-    """Let the kernel find out when the other side of an idle connection is no more."""
+    """Let the kernel find out when the other side of an idle connection is no more; of a unix socket it knows."""
+    if sock.family == AF_UNIX:
+        return
     sock.setsockopt(SOL_SOCKET, SO_KEEPALIVE, 1)
     for option, value in KEEPALIVE:
         sock.setsockopt(IPPROTO_TCP, option, value)
+
+
+def _check_listens(sock: _socket.socket) -> None:
+    # Options of TCP tell by failing; a unix socket has none.
+    if sock.type != SOCK_STREAM or not sock.getsockopt(SOL_SOCKET, SO_ACCEPTCONN):
+        raise OSError(EOPNOTSUPP, "no listening socket")
 
 
 class Listener(Door):
@@ -90,7 +102,7 @@ class Listener(Door):
     __slots__ = ("_accept", "_family", "_paused", "_sock", "fd", "identify")
 
     def __init__(self, gate: Gate, fd: int, task: GateTask, identify: Identify | None = None) -> None:
-        """Take over a listening TCP socket.
+        """Take over a listening socket, TCP or unix.
 
         Raises:
             OSError: when `fd` is no such socket; it is still the caller's then.
@@ -98,9 +110,12 @@ class Listener(Door):
         sock = _socket.socket(fileno=fd)
         try:
             sock.setblocking(False)
-            sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
-            if self.defer:
-                sock.setsockopt(IPPROTO_TCP, TCP_DEFER_ACCEPT, 1)
+            if sock.family != AF_UNIX:
+                sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+                if self.defer:
+                    sock.setsockopt(IPPROTO_TCP, TCP_DEFER_ACCEPT, 1)
+            else:
+                _check_listens(sock)
             keep_alive(sock)
         except OSError:
             sock.detach()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.gate.kit import policy_of, read_exactly, small, wait
+from tests.unit.gate.kit import policy_of, read_exactly, read_head, small, wait
+from tidegate.gate.connection import has_ended
 from tidegate.gate.gate import GateTask
 from tidegate.gate.listener import Listener
 from tidegate.model.reason import Reason
@@ -17,6 +18,7 @@ from tidegate.model.verdict import How
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.lab.api import Lab
     from tests.unit.gate.kit import Serving
@@ -131,3 +133,48 @@ def test_the_bound_of_connections_is_the_tasks_not_each_commands(lab: Lab, serve
     with gate.tunnel("1.2.3.4:443"), gate.tunnel("1.2.3.4:443"), socket.create_connection(address, 10) as third:
         third.sendall(CONNECT)
         assert gate.event().reason is Reason.TOO_MANY_CONNECTIONS
+
+
+@pytest.fixture
+def by_unix(lab: Lab, serve: Serve, tmp_path: Path) -> Callable[[], socket.socket]:
+    """Connect to a gate whose listener is a unix socket, as a relay does; it allows 1.2.3.4:443, which echoes."""
+    lab.origin("raw", "1.2.3.4", 443)
+    gate = serve("1.2.3.4:443")
+    path = str(tmp_path / "gate.sock")
+    sock = socket.socket(socket.AF_UNIX)
+    sock.bind(path)
+    sock.listen(16)
+    gate.on_thread(lambda: gate.gate.add_listener(sock.detach(), gate.task))
+
+    def connect() -> socket.socket:
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(10)
+        client.connect(path)
+        return client
+
+    return connect
+
+
+def test_a_unix_socket_is_a_listener_as_well(by_unix: Callable[[], socket.socket]) -> None:
+    """HLD-4 (b), GAT-2: what a relay carries is judged and tunnelled like what comes by TCP; half-close is kept."""
+    with by_unix() as client:
+        client.sendall(CONNECT)
+        assert read_head(client).startswith(b"HTTP/1.1 200 ")
+        client.sendall(b"\0echo\r\n")
+        assert read_exactly(client, 7) == b"\0echo\r\n"
+        client.shutdown(socket.SHUT_WR)
+        assert client.recv(1) == b""
+    with by_unix() as client:
+        client.sendall(CONNECT.replace(b"1.2.3.4", b"1.2.3.5"))
+        assert read_head(client).startswith(b"HTTP/1.1 403 ")
+
+
+def test_that_a_client_behind_a_unix_socket_left_is_seen() -> None:
+    """ASK-3: also while bytes of it wait to be read, as with TCP; the neighbour: one that stays has not left."""
+    near, far = socket.socketpair()
+    with near:
+        assert not has_ended(near)
+        far.sendall(b"unread")
+        assert not has_ended(near)
+        far.close()
+        assert has_ended(near)
