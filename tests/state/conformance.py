@@ -45,6 +45,34 @@ def tasks_come_back_whole(one: Store, other: Store) -> None:
         other.create_task(task("t1"))
 
 
+def uids_are_leased_oldest_free_first(one: Store, other: Store) -> None:
+    """New ones by number, then the one that has been free for longest; each to one task, over restarts (HLD-3)."""
+    assert [one.lease_uid("t1", 1.0, 100, 102), other.lease_uid("t2", 2.0, 100, 102)] == [100, 101]
+    assert one.lease_uid("t3", 3.0, 100, 102, {102}) is None
+    assert one.lease_uid("t3", 3.0, 100, 102) == 102
+    assert other.lease_uid("t4", 4.0, 100, 102) is None
+    assert [(lease.uid, lease.task) for lease in other.uid_leases()] == [(100, "t1"), (101, "t2"), (102, "t3")]
+    assert one.release_uid(101, 5.0)
+    assert other.release_uid(100, 6.0)
+    assert not one.release_uid(100, 7.0)
+    assert not one.release_uid(99, 7.0)
+    assert [other.lease_uid("t5", 8.0, 100, 102), one.lease_uid("t6", 8.0, 100, 102)] == [101, 100]
+
+
+def many_lease_at_once_and_none_twice(one: Store, other: Store) -> None:
+    """Threads over two openings get a uid each (HLD-3)."""
+    found: list[int | None] = []
+    threads = [
+        threading.Thread(target=lambda store=store: found.append(store.lease_uid("t", 1.0, 1, 40)))
+        for store in [one, other] * 10
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(uid for uid in found if uid) == list(range(1, 21))
+
+
 def tasks_are_listed_newest_first(one: Store, other: Store) -> None:
     """By pages, living or ended; tasks of the same moment are all listed, once."""
     for index in range(7):
@@ -249,5 +277,6 @@ ALL = (
     tasks_come_back_whole, tasks_are_listed_newest_first, living_tasks_change, question_numbers_are_never_given_twice,
     answers_are_kept_with_what_they_mean, an_answer_is_taken_back_whole, rules_belong_to_one_folder,
     what_is_forgotten_is_gone,
+    uids_are_leased_oldest_free_first, many_lease_at_once_and_none_twice,
     trust_is_of_exactly_one_folder, tokens_are_found_by_hash, settings_change_all_or_nothing, many_write_at_once,
 )  # fmt: skip

@@ -52,6 +52,7 @@ IMPORTED_LATER = {
     *(
         f"journal/{name}.py" for name in ("actions", "chain", "heads", "refusals", "segments", "verify")
     ),  # by the server
+    *(f"holds/uid_{name}.py" for name in ("claims", "fence", "range", "remains")),  # by `--hold uid`
     "journal/report.py",  # by `run --report`, when the command has ended
 }
 CONTAINERS = "holds/container/"  # by `--hold docker` and `podman`: an engine costs a hundred times as much

@@ -28,7 +28,7 @@ RT_SCOPE_UNIVERSE, RT_SCOPE_HOST = 0, 254
 RTN_LOCAL = 2
 
 # What the kernel says where it was told to have no IPv6 (ipv6.disable, disable_ipv6).
-_WITHOUT_IPV6 = (errno.EACCES, errno.EAFNOSUPPORT, errno.EOPNOTSUPP, errno.EADDRNOTAVAIL)
+WITHOUT_IPV6 = (errno.EACCES, errno.EAFNOSUPPORT, errno.EOPNOTSUPP, errno.EADDRNOTAVAIL)
 
 
 def capture_everything(own4: str = inside.OWN4, own6: str = inside.OWN6) -> bool:
@@ -45,7 +45,7 @@ def capture_everything(own4: str = inside.OWN4, own6: str = inside.OWN6) -> bool
         try:
             netlink.transact(wire, _messages(AF_INET6, own6))
         except OSError as error:
-            if error.errno in _WITHOUT_IPV6:
+            if error.errno in WITHOUT_IPV6:
                 return False
             raise
     finally:

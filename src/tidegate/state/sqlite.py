@@ -8,17 +8,18 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from itertools import chain
 
 from tidegate.model.question import NO_TERMS, Answer, AnswerRecord, FolderKey, GrantRecord, Terms
 from tidegate.model.verdict import Phase
 from tidegate.state.database import READ, open_database
 from tidegate.state.folders import STORE_FILE
 from tidegate.state.settings import Settings, changed, plain
-from tidegate.state.store import RuleRecord, TaskRecord, Token, Trust
+from tidegate.state.store import RuleRecord, TaskRecord, Token, Trust, UidLease
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
     from tidegate.state.database import Database
@@ -129,6 +130,36 @@ class SqliteStore:
             )
             db.execute("DELETE FROM grants WHERE task = ?", (id,))
         return done.rowcount > 0
+
+    # Users of the hold `uid`.
+
+    def lease_uid(self, task: str, at: float, first: int, last: int, taken: Collection[int] = ()) -> int | None:
+        """See Store."""
+        with self._database.transaction() as db:
+            rows = db.execute(
+                "SELECT uid, released_at FROM uids WHERE uid BETWEEN ? AND ? ORDER BY released_at, uid", (first, last)
+            ).fetchall()
+            known = {uid for uid, _ in rows}
+            fresh = (uid for uid in range(first, last + 1) if uid not in known)
+            rested = (uid for uid, released in rows if released is not None)
+            found = next((uid for uid in chain(fresh, rested) if uid not in taken), None)
+            if found is not None:
+                db.execute("INSERT OR REPLACE INTO uids VALUES (?, ?, ?, NULL)", (found, task, at))
+        return found
+
+    def release_uid(self, uid: int, at: float) -> bool:
+        """See Store."""
+        with self._database.transaction() as db:
+            done = db.execute("UPDATE uids SET released_at = ? WHERE uid = ? AND released_at IS NULL", (at, uid))
+        return done.rowcount > 0
+
+    def uid_leases(self) -> tuple[UidLease, ...]:
+        """See Store."""
+        with self._database.transaction(READ) as db:
+            rows = db.execute(
+                "SELECT uid, task, taken_at, released_at FROM uids WHERE released_at IS NULL ORDER BY uid"
+            ).fetchall()
+        return tuple(UidLease(*row) for row in rows)
 
     # Answers and what they mean.
 

@@ -17,7 +17,7 @@ from tidegate.state.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any, Protocol
 else:
     Protocol = object
@@ -47,6 +47,15 @@ class TaskRecord(Value):
     operator: bytes = b""
     connections: int = 0
     refused: int = 0
+
+
+class UidLease(Value):
+    """A user of the hold `uid` and the task that has it, or had it until `released_at`."""
+
+    uid: int
+    task: str
+    taken_at: float
+    released_at: float | None = None
 
 
 class RuleRecord(Value):
@@ -114,6 +123,20 @@ class Store(Protocol):
 
     def end_task(self, id: str, at: float, outcome: str, connections: int = 0, refused: int = 0) -> bool:  # noqa: A002 - likewise
         """Mark a task as ended, with its counts, and drop its grants; False where it has ended, or never was."""
+
+    # Users of the hold `uid`.
+
+    def lease_uid(self, task: str, at: float, first: int, last: int, taken: Collection[int] = ()) -> int | None:
+        """Lease the user of this range that has been free for longest, on the disk when this returns; None without one.
+
+        Those never leased come first, by number. `taken` are not free, whatever the store thinks.
+        """
+
+    def release_uid(self, uid: int, at: float) -> bool:
+        """Give a user back, as the one that is leased last from now on; False where nobody has it."""
+
+    def uid_leases(self) -> tuple[UidLease, ...]:
+        """Return the leases that are not given back, by uid."""
 
     # Answers and what they mean.
 
@@ -200,5 +223,5 @@ class Store(Protocol):
 
 __all__ = [
     "Answer", "AnswerRecord", "FolderKey", "GrantRecord", "RuleRecord", "Settings", "Store", "TaskRecord", "Terms",
-    "Token", "Trust",
+    "Token", "Trust", "UidLease",
 ]  # fmt: skip

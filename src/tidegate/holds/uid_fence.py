@@ -1,0 +1,233 @@
+"""The table of the hold `uid` in the kernel: loaded before any task, proven to be itself, changed by element.
+
+Rules of the file: by `nft` alone, each change one transaction; a table that is there is compared, rule by rule, with
+one that the same `nft` loads in a network namespace of its own, so that neither its version nor its way of writing
+matters; a table that differs is replaced only while no user has a place in it. Callers hold the lock of
+uid_claims.py. nft(8), libnftables-json(5).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+from tidegate.holds import linux
+from tidegate.holds.uid_table import FAMILY, OWN, TABLE, change_text, table_text
+from tidegate.model.errors import StartError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+PLACES = ("/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft", "/usr/local/sbin/nft")
+MODULES = "nf_tables nft_chain_nat nft_redir nft_ct nft_fib_inet nft_limit nft_log nft_reject_inet nft_socket"
+_PATIENCE = 20  # seconds
+COUNTS = ("refused", "logged")  # these fill themselves, and stay when a user is gone
+_LIST = ("-j", "-s", "list", "table", FAMILY, TABLE)
+_reference: list[Any] = []  # found once in a process
+
+
+class NftError(Exception):
+    """nft said no; its first line."""
+
+
+def ensure() -> None:
+    """See that the table is loaded and whole; load it where it is not.
+
+    Raises:
+        StartError: where it cannot be loaded, or another one is in use.
+    """
+    try:
+        whole = _load()
+    except NftError as error:
+        raise cannot_load(str(error)) from error
+    if not whole:
+        raise StartError(
+            f"the table {FAMILY} {TABLE} is not as this version of tidegate makes it, and tasks live by it",
+            fix="wait until they have ended, or end them; `tidegate doctor` tells more",
+            code="uid-table",
+        )
+
+
+def _load() -> bool:
+    """Load the table where it is not as it must be; whether it is then."""
+    now = rules()
+    wanted = reference()
+    if now == wanted:
+        return True
+    if now is not None and living():
+        return False
+    replace = "" if now is None else f"delete table {FAMILY} {TABLE}\n"
+    run(("-f", "-"), replace + table_text())
+    return rules() == wanted
+
+
+def rules() -> list[Any] | None:
+    """What the table is made of, without elements and numbers; None where there is none.
+
+    Raises:
+        NftError: where nft does not run.
+    """
+    try:
+        return _plain(run(_LIST))
+    except NftError as error:
+        if "No such file" in str(error):
+            return None
+        raise
+
+
+def reference() -> list[Any]:
+    """What it must be made of.
+
+    Raises:
+        NftError: where it cannot be loaded even in a namespace of its own.
+    """
+    if not _reference:
+        _reference.extend(_plain(_elsewhere()))
+    return list(_reference)
+
+
+def living() -> dict[str, list[Any]]:
+    """The elements of the table by set or map, those of users only.
+
+    Raises:
+        NftError: where the table cannot be read.
+    """
+    try:
+        said = json.loads(run(_LIST))["nftables"]
+    except NftError as error:
+        if "No such file" in str(error):
+            return {}
+        raise
+    found = {}
+    for item in said:
+        for kind in ("map", "set"):
+            one = item.get(kind)
+            if one and one.get("elem") and one["name"] not in COUNTS:
+                found[one["name"]] = one["elem"]
+    return found
+
+
+def own_ports(uid: int) -> list[int]:
+    """The ports of a user's own servers that are in the table; none where there is no table."""
+    try:
+        return [int(one["concat"][1]) for one in living().get(OWN, ()) if one["concat"][0] == uid]
+    except NftError:
+        return []
+
+
+def refused() -> dict[int, int]:
+    """How many packets of each user were turned away.
+
+    Raises:
+        NftError: where the table cannot be read.
+    """
+    said = json.loads(run(("-j", "list", "set", FAMILY, TABLE, "refused")))["nftables"]
+    found = {}
+    for item in said:
+        for element in item.get("set", {}).get("elem", ()):
+            one = element["elem"]
+            found[int(one["val"])] = int(one["counter"]["packets"])
+    return found
+
+
+def change(word: str, changes: Iterable[tuple[str, str]]) -> None:
+    """Create (they must be new), add or delete elements: all or none.
+
+    Raises:
+        NftError: where one cannot be.
+    """
+    run(("-f", "-"), change_text(word, changes))
+
+
+def forget(changes: Iterable[tuple[str, str]]) -> None:
+    """Delete what there is of these elements. That there is no table is fine."""
+    for one in changes:
+        try:
+            change("add", (one,))  # whether it is there does not matter then
+            change("delete", (one,))
+        except NftError:
+            continue
+
+
+def run(arguments: tuple[str, ...], text: str = "") -> str:
+    """Run nft and return what it says.
+
+    Raises:
+        NftError: where it fails; the first line of why.
+    """
+    try:
+        done = subprocess.run(
+            (program(), *arguments), input=text, capture_output=True, text=True, check=False, timeout=_PATIENCE
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NftError(f"nft does not run: {error}") from error
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"nft ended with {done.returncode}"]
+        raise NftError(lines[0])
+    return done.stdout
+
+
+def program() -> str:
+    """The path of nft; not looked for along the PATH, which may be anybody's.
+
+    Raises:
+        NftError: where there is none.
+    """
+    for path in PLACES:
+        if os.access(path, os.X_OK):
+            return path
+    raise NftError("the program nft is missing")
+
+
+def cannot_load(why: str) -> StartError:
+    """No task may start under this hold."""
+    missing = "missing" in why
+    return StartError(
+        f"the hold uid needs the table {FAMILY} {TABLE} of nftables, which cannot be loaded: {why}",
+        fix="apt-get install nftables (or your system's package of nft)" if missing
+        else f"run as root with CAP_NET_ADMIN; modprobe -a {MODULES}; or --hold netns, which needs no table",
+        code="uid-table",
+    )  # fmt: skip
+
+
+def _plain(text: str) -> list[Any]:
+    """The parts of a listing that do not change while it is used."""
+    kept = []
+    for item in json.loads(text)["nftables"]:
+        for kind, one in item.items():
+            if kind != "metainfo":
+                kept.append(
+                    {kind: {key: value for key, value in one.items() if key not in ("handle", "elem", "index")}}
+                )
+    return sorted(kept, key=lambda one: next(iter(one)) == "rule")  # rules stay in their order
+
+
+def _elsewhere() -> str:
+    """The listing of the table in a network namespace where it is the only one."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.close(reading)
+            linux.unshare(linux.CLONE_NEWNET)
+            run(("-f", "-"), table_text())
+            answer = run(_LIST)
+            status = 0
+        except (OSError, NftError) as error:
+            answer = str(error)
+        try:
+            with open(writing, "w", encoding="utf-8") as out:
+                out.write(answer)
+        finally:
+            os._exit(status)
+    os.close(writing)
+    with open(reading, encoding="utf-8") as file:
+        answer = file.read()
+    _pid, status = os.waitpid(child, 0)
+    if status or not answer:
+        raise NftError(answer or "nft ended without a word")
+    return answer

@@ -1,0 +1,133 @@
+"""The table of the hold `uid` in a kernel, in a network namespace of its own: what users of the range reach."""
+
+from __future__ import annotations
+
+from tests.unit.holds.uid_apart import NEEDS_ROOT, fenced
+
+pytestmark = NEEDS_ROOT
+
+GATE = """
+gate, port = server()
+other, elsewhere = server()
+uid_fence.change('create', elements(30001, Ports(port, port)))
+"""
+
+
+def test_a_user_without_an_element_reaches_nothing_and_is_told_at_once() -> None:
+    """The range is fenced from the first instant: each try ends at once and is counted (HLD-3, B82, B84)."""
+    code = """
+    uid_routes.keep_at_home()
+    _, port = server()
+    tries = [(connect, '127.0.0.1', port), (connect, '127.0.0.1', 3128), (connect, '1.2.3.4', 80),
+             (connect, '::1', port), (connect, '2001:db8::1', 443), (datagram, '1.2.3.4', 443),
+             (datagram, '127.0.0.1', 53)]
+    print(*(as_user(30001, *one) for one in tries), uid_fence.refused()[30001] >= len(tries))
+    """
+    assert fenced(code) == "ECONNREFUSED " * 5 + "EPERM EPERM True\n"
+
+
+def test_a_user_reaches_its_own_gate_by_every_way_and_no_other() -> None:
+    """Its proxy, any address and its gate's port lead to its gate; the port is nobody else's (HLD-3, HLD-6, GAT-2)."""
+    code = (
+        GATE
+        + """
+uid_routes.keep_at_home()
+ways = [('127.0.0.1', 3128), ('127.0.0.1', port), ('1.2.3.4', 80), ('198.18.1.1', 22)]
+print(*(as_user(30001, connect, *way) == '%s %d' % way for way in ways))
+print(*(as_user(30002, connect, *way) for way in ways))
+print(as_user(12345, connect, '127.0.0.1', port), as_user(12345, connect, '127.0.0.1', elsewhere) != '')
+"""
+    )
+    assert fenced(code) == "True True True True\n" + "ECONNREFUSED " * 3 + "ECONNREFUSED\nECONNREFUSED True\n"
+
+
+def test_services_of_the_machine_are_not_the_tasks() -> None:
+    """B82, B84: another local port is refused to the user of a gate, and an ordinary user still reaches it."""
+    code = (
+        GATE
+        + """
+print(as_user(30001, connect, '127.0.0.1', elsewhere), as_user(12345, connect, '127.0.0.1', elsewhere)[:9])
+"""
+    )
+    assert fenced(code) == "ECONNREFUSED 127.0.0.1\n"
+
+
+def test_where_a_connection_was_going_is_known() -> None:
+    """SO_ORIGINAL_DST on the gate's socket is what the user's program asked for (HLD-6)."""
+    code = (
+        GATE
+        + """
+uid_routes.keep_at_home()
+as_user(30001, connect, '93.184.216.34', 443)
+wire, _ = gate.accept()
+raw = wire.getsockopt(0, 80, 16)
+print(socket.inet_ntoa(raw[4:8]), raw[2] << 8 | raw[3])
+"""
+    )
+    assert fenced(code) == "93.184.216.34 443\n"
+
+
+def test_a_port_in_the_set_of_own_servers_needs_the_mark_of_its_socket() -> None:
+    """A port that was the task's own and is a service's now is refused; with the mark it is the task's (HLD-3)."""
+    code = (
+        GATE
+        + """
+uid_fence.change('add', [('own', '30001 . %d' % elsewhere)])
+print(as_user(30001, connect, '127.0.0.1', elsewhere))
+other.setsockopt(1, 36, uid_table.mark_of(30001))  # SO_MARK
+print(as_user(30001, connect, '127.0.0.1', elsewhere) == '127.0.0.1 %d' % elsewhere)
+print(as_user(30002, connect, '127.0.0.1', elsewhere))
+print(as_user(12345, connect, '127.0.0.1', elsewhere) == '127.0.0.1 %d' % elsewhere)
+"""
+    )
+    assert fenced(code) == "ECONNREFUSED\nTrue\nECONNREFUSED\nTrue\n"
+
+
+def test_nothing_leaves_the_machine_without_the_table() -> None:
+    """The routing rule keeps what users send here without the table; others are not concerned (HLD-7)."""
+    code = (
+        GATE
+        + """
+uid_routes.keep_at_home()
+uid_fence.run(('delete', 'table', 'inet', 'tidegate'))
+def source(address):
+    with socket.socket(2, 2) as wire:
+        wire.connect((address, 9))
+        return wire.getsockname()[0]
+print(as_user(30001, datagram, '1.2.3.4', 9), as_user(30001, source, '1.2.3.4'), as_user(12345, source, '1.2.3.4'))
+"""
+    )
+    assert fenced(code) == "silence 127.0.0.1 ENETUNREACH\n"
+
+
+def test_a_table_that_differs_is_replaced_while_nobody_lives_by_it() -> None:
+    """One rule less is noticed; with a user in it nothing is touched and the start fails (HLD-7)."""
+    code = """
+    from tidegate.model.errors import StartError
+    whole = uid_fence.rules()
+    uid_fence.run(('flush', 'chain', 'inet', 'tidegate', 'task'))
+    print(uid_fence.rules() == whole)
+    uid_fence.ensure()
+    print(uid_fence.rules() == whole)
+    uid_fence.change('create', elements(30001, Ports(9)))
+    print(uid_fence.rules() == whole)
+    uid_fence.run(('flush', 'chain', 'inet', 'tidegate', 'task'))
+    try:
+        uid_fence.ensure()
+    except StartError as error:
+        print(error.code)
+    """
+    assert fenced(code) == "False\nTrue\nTrue\nuid-table\n"
+
+
+def test_without_nft_there_is_a_line_that_says_what_to_install() -> None:
+    """HLD-7: the program is missing, or has no right."""
+    code = """
+    from tidegate.model.errors import StartError
+    uid_fence.PLACES = ('/nowhere/nft',)
+    try:
+        uid_fence.ensure()
+    except StartError as error:
+        print(error.code, error.exit_status, 'install nftables' in error.fix)
+    """
+    assert fenced(code) == "uid-table 78 True\n"
