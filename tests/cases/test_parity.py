@@ -239,7 +239,10 @@ def seen(product: Product, done: subprocess.CompletedProcess[str], before: set[P
         **{name: path.read_text() if path.exists() else "none" for name, path in files.items()},
         "files": "\n".join(sorted(str(path) for path in here if path.parts[0] != ".local")),
     }
-    return [f"{name}: {line}" for name, text in texts.items() for line in plain(product, text).splitlines()]
+    lines = {name: plain(product, text).splitlines() for name, text in texts.items()}
+    for name in ("record", "net.jsonl"):
+        lines[name].sort()  # a line is written when its connection has ended, which two may do at once
+    return [f"{name}: {line}" for name, found in lines.items() for line in found]
 
 
 def same(alone: list[str], served: list[str]) -> None:
