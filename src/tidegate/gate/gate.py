@@ -125,14 +125,23 @@ class Gate:
         Raises:
             OSError: when `fd` is no listening TCP socket, or the kernel cannot be asked; it is still the caller's then.
         """
-        if belongs is None:
-            return Listener(self, fd, task)
+        if belongs is not None:
+            self.peers  # noqa: B018 - made now: without it nobody could be served
+        listener = Listener(self, fd, task)
+        if belongs is not None:
+            self.guard(listener, belongs)
+        return listener
+
+    def guard(self, listener: Listener, belongs: Callable[[Owner], bool]) -> None:
+        """Let in only who belongs to the listener's task, from now on; as `add_listener` with `belongs`.
+
+        Raises:
+            OSError: where the kernel cannot be asked.
+        """
         from tidegate.gate.identity import belonging
 
-        self.peers  # noqa: B018 - made now: without it nobody could be served
-        listener = Listener(self, fd, task)
+        self.peers  # noqa: B018 - as above
         listener.identify = belonging(listener, belongs)
-        return listener
 
     def add_shared(self, fd: int) -> SharedListener:
         """Serve many tasks on one listening TCP socket of this network namespace, and own it from now on (shared.py).

@@ -9,6 +9,10 @@ not by the listener, and gets no connection. So the ports can only have passed t
 longer connected (its client reset it while it waited to be accepted, say; what it had sent can still be read). That is
 looked at *after* the answer, and such a connection is nobody's.
 
+Where netfilter redirects connections, what arrives is not what the client's socket has: another destination, and
+another port of its own when two clients had the same. Connection tracking is asked first then (wire/conntrack.py),
+because the port that is seen here may be that of somebody else's socket.
+
 Rules of the file: refused, told of and never guessed is what has an unknown owner, root, none any more, or an answer
 that is not understood; a peer with an IPv4 address in IPv6 too, since its socket may stand in either table. The
 question is answered while it is sent: nothing waits here.
@@ -19,6 +23,7 @@ What it does not do: a socket that one task passes to another stays its maker's,
 from __future__ import annotations
 
 import _socket
+import os
 from _socket import (
     AF_INET,
     AF_INET6,
@@ -30,12 +35,14 @@ from _socket import (
     TCP_INFO,
     inet_pton,
 )
+from errno import ENOENT, EPERM, EPROTONOSUPPORT
 
 from tidegate.gate.bursts import Bursts
 from tidegate.model.reason import Reason
 from tidegate.model.value import Value
+from tidegate.wire import conntrack, sock_diag
 from tidegate.wire.errors import WireError
-from tidegate.wire.sock_diag import MAPPED, NETLINK_SOCK_DIAG, Ends, answer, question
+from tidegate.wire.sock_diag import MAPPED, NETLINK_SOCK_DIAG, Ends
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +61,8 @@ NOBODY = 65534  # /proc/sys/kernel/overflowuid: whoever has no number in the ser
 NO_UID = 0xFFFFFFFF
 IMPOSSIBLE = frozenset((ROOT, NOBODY, NO_UID))
 """Users that no task can have."""
+_NO_CONNECTION = Ends(b"\x7f\0\0\1", 0, b"\x7f\0\0\1", 0)
+_TRACKED = "/proc/sys/net/netfilter/nf_conntrack_max"
 _CONNECTED = frozenset((1, 8))  # TCP_ESTABLISHED, TCP_CLOSE_WAIT: of our end, which has not ended its direction
 _LARGEST = 8192
 _STALE = 4  # answers to older questions that are thrown away before it is given up
@@ -75,43 +84,31 @@ class UnknownPeerError(Exception):
     """The kernel does not say whose a connection is."""
 
 
-class Peers:
-    """The question to the kernel. One for a gate; it owns a socket, of the network namespace that it is made in.
+class _Kernel:
+    """Questions to one part of the kernel, each answered while it is sent. A socket that fails is made anew."""
 
-    Raises:
-        OSError: where the kernel has no socket diagnostics.
-    """
+    __slots__ = ("_protocol", "_sequence", "wire")
 
-    __slots__ = ("_sequence", "_wire")
-
-    def __init__(self) -> None:
+    def __init__(self, protocol: int) -> None:
+        self._protocol = protocol
         self._sequence = 0
-        self._wire: socket | None = _open()
+        self.wire: socket | None = self._open()
 
-    def owner(self, sock: socket, ends: Ends) -> Owner:
-        """Return whose the other end of an accepted connection is; `ends` are that other end's.
+    def _open(self) -> socket:
+        return _socket.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, self._protocol)
+
+    def ask(self, question: Callable[[Ends, int], bytes], ends: Ends, answer: Callable[[bytes, int, Ends], Any]) -> Any:
+        """Return the answer to a question about these ends.
 
         Raises:
-            UnknownPeerError: in every other case than one plain answer.
+            UnknownPeerError: where the kernel cannot be asked, or is not understood.
         """
-        found = self._ask(ends)
-        if found is None:
-            raise UnknownPeerError("it has no owner any more")
-        try:
-            state = sock.getsockopt(IPPROTO_TCP, TCP_INFO, 1)[0]
-        except OSError as error:
-            raise UnknownPeerError("its state cannot be seen") from error
-        if state not in _CONNECTED:
-            raise UnknownPeerError("it was reset, and its port may be somebody else's by now")
-        return found
-
-    def _ask(self, ends: Ends) -> Owner | None:
         self._sequence = sequence = self._sequence % 0xFFFFFFFF + 1
         try:
-            wire = self._wire = self._wire or _open()
+            wire = self.wire = self.wire or self._open()
             wire.send(question(ends, sequence), MSG_DONTWAIT)
             for _ in range(_STALE):
-                data, flags, sender = self._receive(wire)
+                data, _ancillary, flags, sender = wire.recvmsg(_LARGEST, 0, MSG_DONTWAIT)
                 if sender == (0, 0) and not flags & MSG_TRUNC:  # the kernel itself, and whole
                     try:
                         return answer(data, sequence, ends)
@@ -122,20 +119,84 @@ class Peers:
             raise UnknownPeerError("the kernel cannot be asked") from error
         raise UnknownPeerError("the kernel's answer is not understood")
 
-    @staticmethod
-    def _receive(wire: socket) -> tuple[bytes, int, Any]:
-        data, _ancillary, flags, sender = wire.recvmsg(_LARGEST, 0, MSG_DONTWAIT)
-        return data, flags, sender
-
     def close(self) -> None:
         """Give the socket back; a later question opens another."""
-        wire, self._wire = self._wire, None
+        wire, self.wire = self.wire, None
         if wire is not None:
             wire.close()
 
 
-def _open() -> socket:
-    return _socket.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
+class Peers:
+    """Finds owners. One for a gate; of the network namespace that it is made in.
+
+    Raises:
+        OSError: where the kernel has no socket diagnostics.
+    """
+
+    __slots__ = ("sockets", "tracking")
+
+    def __init__(self) -> None:
+        self.sockets = _Kernel(NETLINK_SOCK_DIAG)
+        self.tracking: _Kernel | None = None
+        try:
+            self.tracking = _tracking()
+        except OSError:
+            self.sockets.close()
+            raise
+
+    def owner(self, sock: socket, peer: tuple[Any, ...]) -> Owner:
+        """Return whose the other end of an accepted connection is; `peer` is what accept(2) named it.
+
+        Raises:
+            UnknownPeerError: in every other case than one plain answer.
+        """
+        arrived = client_ends(sock, peer)
+        ends = self._original(arrived)
+        found: Owner | None = self.sockets.ask(sock_diag.question, ends, sock_diag.answer)
+        if found is None:
+            raise UnknownPeerError("it has no owner any more")
+        try:
+            state = sock.getsockopt(IPPROTO_TCP, TCP_INFO, 1)[0]
+        except OSError as error:
+            raise UnknownPeerError("its state cannot be seen") from error
+        if state not in _CONNECTED:
+            raise UnknownPeerError("it was reset, and its port may be somebody else's by now")
+        if ends.local_port != arrived.local_port and self._original(arrived) != ends:
+            raise UnknownPeerError("it is not tracked any more")
+        return found
+
+    def _original(self, arrived: Ends) -> Ends:
+        if self.tracking is None:
+            return arrived
+        found: Ends | None = self.tracking.ask(conntrack.question, arrived, conntrack.answer)
+        return found or arrived
+
+    def close(self) -> None:
+        """Give the sockets back."""
+        self.sockets.close()
+        if self.tracking is not None:
+            self.tracking.close()
+
+
+def _tracking() -> _Kernel | None:
+    """Return what asks connection tracking; None where nothing of ours could have anything rewritten.
+
+    Raises:
+        OSError: where connections may be rewritten and it cannot be found out how.
+    """
+    try:
+        made = _Kernel(conntrack.NETLINK_NETFILTER)
+    except OSError as error:
+        if error.errno == EPROTONOSUPPORT:
+            return None  # a kernel without netfilter
+        raise
+    number = made.ask(conntrack.question, _NO_CONNECTION, conntrack.refusal)
+    if number == ENOENT:
+        return made
+    made.close()
+    if number == EPERM or not os.path.exists(_TRACKED):
+        return None  # who may not ask may not have anything rewritten; or nothing here is tracked
+    raise OSError(number, os.strerror(number), "connection tracking (nf_conntrack_netlink)")
 
 
 def client_ends(sock: socket, peer: tuple[Any, ...]) -> Ends:
@@ -177,7 +238,7 @@ def belonging(door: Door, belongs: Callable[[Owner], bool]) -> Identify:
         uid = -1
         reason = Reason.UNKNOWN_PEER
         try:
-            owner = gate.peers.owner(sock, client_ends(sock, peer))
+            owner = gate.peers.owner(sock, peer)
             uid = owner.uid
             if uid not in IMPOSSIBLE:
                 reason = Reason.FOREIGN_PEER

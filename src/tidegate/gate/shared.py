@@ -11,7 +11,7 @@ its task's for as long as it lasts. The bound of connections is each task's own:
 from __future__ import annotations
 
 from tidegate.gate.door import Door
-from tidegate.gate.identity import IMPOSSIBLE, NO_UID, Stranger, UnknownPeerError, client_ends
+from tidegate.gate.identity import IMPOSSIBLE, NO_UID, Stranger, UnknownPeerError
 from tidegate.gate.listener import Listener
 from tidegate.gate.task import GateTask
 from tidegate.model.reason import Reason
@@ -74,7 +74,7 @@ class SharedListener(Listener):
     def _seat_of(self, sock: socket, peer: tuple[Any, ...]) -> Door | None:
         uid = -1
         try:
-            uid = self.gate.peers.owner(sock, client_ends(sock, peer)).uid
+            uid = self.gate.peers.owner(sock, peer).uid
             seat = self._seats.get(uid)
             if seat is not None:
                 return seat

@@ -12,7 +12,7 @@ from tidegate.model.reason import Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tidegate.gate.capture import Capture
     from tidegate.gate.gate import Gate, GateTask
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tidegate.gate.turned_away import TurnedAway
     from tidegate.holds.inside import TaskSockets
     from tidegate.model.publish import Publish
+    from tidegate.wire.sock_diag import Owner
 
 
 class Served:
@@ -30,6 +31,13 @@ class Served:
         self.listeners: list[Listener] = []
         self.capture: Capture | None = None
         self.logs: list[TurnedAway] = []
+
+    def outward(self) -> list[Listener]:
+        """Return those that the task connects to; not its published ports, where others come in."""
+        from tidegate.gate.published import PublishedListener
+
+        captured = self.capture.listeners if self.capture is not None else []
+        return [one for one in (*self.listeners, *captured) if not isinstance(one, PublishedListener)]
 
     def close(self, *, cut: bool) -> None:
         """Close them, and write what was counted. `cut` also closes their connections: the gate ended them."""
@@ -49,11 +57,13 @@ def serve_sockets(
     own_names: tuple[str, ...],
     doors: Sequence[tuple[int, Publish]] = (),
     met: Sequence[tuple[str, int]] = (),
+    belongs: Callable[[Owner], bool] | None = None,
 ) -> Served:
     """Serve what a hold made. On the gate's thread.
 
     `doors` (published.bind) are served where it made moulds for them; `met` (services.py) are what its sockets of that
-    role stand for.
+    role stand for. Where the task has no network of its own, `belongs` says who of this machine it is
+    (identity.owned_by): nobody else is let in where its connections arrive.
 
     Raises:
         OSError, ValueError: when a descriptor is not what its role says; all of them are closed then.
@@ -71,6 +81,9 @@ def serve_sockets(
             _serve_met(gate, task, sockets, met, served, left)
         if not {inside.PROXY, inside.MOULD, inside.MET}.issuperset(sockets.roles):
             _serve_capture(gate, task, sockets, own_names, served, left)
+        if belongs is not None:
+            for listener in served.outward():
+                gate.guard(listener, belongs)
     except BaseException:
         served.close(cut=True)
         for fd in left:

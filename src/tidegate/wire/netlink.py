@@ -67,6 +67,18 @@ def attributes(data: bytes, start: int, end: int) -> list[Part]:
     return found
 
 
+def only(data: bytes, sequence: int) -> Part:
+    """Return the one message of a datagram that answers one question.
+
+    Raises:
+        WireError: when there are more, or none, or it answers another.
+    """
+    parts = messages(data)
+    if len(parts) != 1 or parts[0][1] != sequence:
+        raise malformed("not one answer to one question")
+    return parts[0][0]
+
+
 def error_number(data: bytes, part: Part) -> int:
     """Return the errno that a message of type NLMSG_ERROR carries; 0 says that all is well.
 

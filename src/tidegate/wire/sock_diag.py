@@ -87,10 +87,7 @@ def answer(data: bytes, sequence: int, ends: Ends) -> Owner | None:
     Raises:
         WireError: when this is no answer to that question.
     """
-    parts = netlink.messages(data)
-    if len(parts) != 1 or parts[0][1] != sequence:
-        raise netlink.malformed("not one answer to one question")
-    part = parts[0][0]
+    part = netlink.only(data, sequence)
     kind, start, end = part
     if kind == netlink.NLMSG_ERROR:
         number = netlink.error_number(data, part)

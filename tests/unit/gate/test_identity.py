@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import struct
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +16,7 @@ from tests.unit.gate.kit import policy_of, read_exactly, wait
 from tidegate.gate.gate import GateTask
 from tidegate.gate.identity import IMPOSSIBLE, Peers, Stranger, UnknownPeerError, client_ends, owned_by
 from tidegate.model.reason import Reason
+from tidegate.wire import sock_diag
 from tidegate.wire.sock_diag import NETLINK_SOCK_DIAG, Ends, Owner, question
 
 if TYPE_CHECKING:
@@ -50,7 +53,7 @@ def whose(peers: Peers, gate: socket.socket) -> Owner:
     """Accept one connection and find out whose it is."""
     sock, peer = gate.accept()
     with sock:
-        return peers.owner(sock, client_ends(sock, peer))
+        return peers.owner(sock, peer)
 
 
 def test_the_kernel_says_whose_a_connection_is(peers: Peers, gate: socket.socket) -> None:
@@ -109,9 +112,10 @@ def test_a_port_that_passed_to_somebody_else_is_not_taken_for_the_first(peers: P
         with sock:
             assert peer[1] == port
             assert sock.recv(100) == CONNECT, "what was sent can still be read, so it matters whose it was"
-            assert peers._ask(client_ends(sock, peer)) is not None, "the kernel has an answer: the other one's"
+            his = peers.sockets.ask(sock_diag.question, client_ends(sock, peer), sock_diag.answer)
+            assert his is not None, "the kernel has an answer: the other one's"
             with pytest.raises(UnknownPeerError, match="reset"):
-                peers.owner(sock, client_ends(sock, peer))
+                peers.owner(sock, peer)
         assert whose(peers, gate).uid == BOB
 
 
@@ -135,21 +139,21 @@ def test_answers_to_older_questions_are_thrown_away(peers: Peers, gate: socket.s
     with connect_as(ALICE, gate.getsockname()) as client, connect_as(BOB, gate.getsockname()) as other:
         here, there = other.getsockname(), gate.getsockname()
         ends = Ends(socket.inet_aton(here[0]), here[1], socket.inet_aton(there[0]), there[1])
-        assert peers._wire is not None
+        assert peers.sockets.wire is not None
         for _ in range(2):
-            peers._wire.send(question(ends, 0))
+            peers.sockets.wire.send(question(ends, 0))
         assert client.fileno() >= 0
         assert whose(peers, gate).uid == ALICE
         for _ in range(4):
-            peers._wire.send(question(ends, 0))
+            peers.sockets.wire.send(question(ends, 0))
         with pytest.raises(UnknownPeerError, match="not understood"):
             whose(peers, gate)
 
 
 def test_a_broken_question_is_nobodys_and_the_next_is_answered(peers: Peers, gate: socket.socket) -> None:
     """HLD-7: where the kernel cannot be asked the connection is refused; later ones are not."""
-    assert peers._wire is not None
-    os.close(peers._wire.detach())
+    assert peers.sockets.wire is not None
+    os.close(peers.sockets.wire.detach())
     with connect_as(ALICE, gate.getsockname()), pytest.raises(UnknownPeerError, match="cannot be asked"):
         whose(peers, gate)
     with connect_as(ALICE, gate.getsockname()):
@@ -158,11 +162,11 @@ def test_a_broken_question_is_nobodys_and_the_next_is_answered(peers: Peers, gat
 
 def test_nothing_but_the_kernel_is_heard(peers: Peers, gate: socket.socket) -> None:
     """A message from another socket of this kind, where one may send it, is no answer."""
-    assert peers._wire is not None
+    assert peers.sockets.wire is not None
     with socket.socket(16, socket.SOCK_RAW, NETLINK_SOCK_DIAG) as forger, connect_as(ALICE, gate.getsockname()):
-        peers._wire.bind((0, 0))
+        peers.sockets.wire.bind((0, 0))
         try:
-            forger.sendto(b"x" * 100, (peers._wire.getsockname()[0], 0))
+            forger.sendto(b"x" * 100, (peers.sockets.wire.getsockname()[0], 0))
         except OSError:
             pytest.skip("the kernel lets nobody else send")
         assert whose(peers, gate).uid == ALICE
@@ -173,6 +177,71 @@ def test_root_and_nobody_are_no_tasks(uid: int) -> None:
     """GAT-2: a listener cannot be said to be theirs."""
     with pytest.raises(ValueError, match=str(uid)):
         owned_by(uid)
+
+
+REDIRECTING = """table ip t {
+ chain c { type nat hook output priority -100;
+  meta skuid {30001, 30002} tcp dport {443, 3128} redirect to :%d
+ }
+}
+"""
+
+
+@pytest.fixture
+def redirected(gate: socket.socket) -> Iterator[tuple[str, int]]:
+    """Both users' connections to ports 443 and 3128 lead to the gate; what they are told to connect to."""
+    if shutil.which("nft") is None:
+        pytest.skip("nft is not here")
+    if os.geteuid() != 0:
+        pytest.skip("only root has other users' connections redirected")
+    subprocess.run(["nft", "-f", "-"], input=REDIRECTING % gate.getsockname()[1], text=True, check=True)
+    yield "127.0.0.1", 3128
+    subprocess.run(["nft", "delete", "table", "ip", "t"], check=True)
+
+
+def test_a_redirected_connection_is_its_users(
+    peers: Peers, gate: socket.socket, redirected: tuple[str, int], lab: Lab
+) -> None:
+    """GAT-2, HLD-6: its socket has another destination than the one that arrived, on loopback and off it."""
+    lab.origin("raw", "1.2.3.4", 443)
+    for uid, where in ((ALICE, redirected), (BOB, redirected), (ALICE, ("1.2.3.4", 443)), (BOB, ("1.2.3.4", 443))):
+        with connect_as(uid, where):
+            assert whose(peers, gate).uid == uid
+
+
+def test_two_clients_with_the_same_port_are_told_apart(
+    peers: Peers, gate: socket.socket, redirected: tuple[str, int]
+) -> None:
+    """GAT-2: netfilter gives one of them another port here, which may be a third one's; tracking knows whose it was."""
+    port = spare_port()
+    hers = connect_as(ALICE, redirected, port=port)
+    sock, peer = gate.accept()
+    assert peer[1] == port
+    his = connect_as(BOB, ("127.0.0.1", 443), port=port)
+    other, shifted = gate.accept()
+    assert shifted[1] != port
+    # A third socket, Alice's, with exactly the ends that Bob's connection seems to have.
+    decoy = connect_as(ALICE, gate.getsockname(), port=shifted[1])
+    with sock, other, hers, his, decoy:
+        plain = peers.sockets.ask(sock_diag.question, client_ends(other, shifted), sock_diag.answer)
+        assert plain is not None
+        assert plain.uid == ALICE, "what it seems to be is Alice's"
+        assert peers.owner(other, shifted).uid == BOB
+        assert peers.owner(sock, peer).uid == ALICE
+        assert whose(peers, gate).uid == ALICE  # the decoy's own
+
+
+def test_without_tracking_a_redirected_connection_is_nobodys(
+    peers: Peers, gate: socket.socket, redirected: tuple[str, int]
+) -> None:
+    """HLD-7: who may not ask tracking knows no owner; a direct connection is known all the same."""
+    assert peers.tracking is not None
+    peers.tracking.close()
+    peers.tracking = None
+    with connect_as(ALICE, redirected), pytest.raises(UnknownPeerError, match="no owner"):
+        whose(peers, gate)
+    with connect_as(ALICE, gate.getsockname()):
+        assert whose(peers, gate).uid == ALICE
 
 
 def test_a_tasks_own_listener_serves_its_user_only(lab: Lab, serve: Serve) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.gate.kit import Recording, descriptors, policy_of
 from tidegate.gate.gate import Gate, GateTask
+from tidegate.gate.identity import owned_by
 from tidegate.holds.inside import ADDRESSED, DATAGRAMS, MET, MOULD, PROXY, STREAMS, TaskSockets
 from tidegate.runtime.served import serve_sockets
 
@@ -59,4 +60,24 @@ def test_one_that_is_no_socket_closes_them_all(roles: tuple[str, ...]) -> None:
         )
     assert not gate.listeners
     assert descriptors() == before
+    gate.close()
+
+
+@pytest.mark.usefixtures("isolated")
+def test_who_does_not_belong_comes_in_nowhere() -> None:
+    """GAT-2, HLD-3: each listener that a task connects to asks; one of another user is served at none of them."""
+    gate = _gate()
+    roles = (PROXY, ADDRESSED, MET)
+    fds = (_listening(), _listening(), _listening())
+    met = (("localhost", 5432),)
+    served = serve_sockets(gate, GateTask("t1", policy_of()), TaskSockets(roles, fds), (), met=met)
+    assert all(one.identify is None for one in served.outward()), "who has a network of its own is not asked about"
+    served.close(cut=True)
+    fds = (_listening(), _listening(), _listening())
+    guarded = serve_sockets(
+        gate, GateTask("t1", policy_of()), TaskSockets(roles, fds), (), met=met, belongs=owned_by(30001)
+    )
+    assert len(guarded.outward()) == 3
+    assert all(one.identify is not None for one in guarded.outward())
+    guarded.close(cut=True)
     gate.close()
