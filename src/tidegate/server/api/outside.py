@@ -14,7 +14,7 @@ import os
 import socket
 import ssl
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -24,10 +24,6 @@ from tidegate.model.host import HostError, canonical_host
 from tidegate.runtime.state import make_private_folder
 from tidegate.server.api.listener import bind_tcp
 from tidegate.server.place import write_private
-
-if TYPE_CHECKING:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric import ec
 
 AUTHORITY_DAYS: Final = 3650
 LEAF_DAYS: Final = 397
@@ -128,68 +124,28 @@ def _make(folder: str, path: str, address: str, now: dt.datetime) -> None:
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
+    from tidegate.holds.container.certificates import builder, name, private_pem, usage
+
     network = x509.IPAddress(ipaddress.ip_network(address))
     authority_key, leaf_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    issuer = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, _NAME)])
+    issuer = name(_NAME)
+    begins = now - dt.timedelta(days=1)
     authority = (
-        _builder(issuer, issuer, authority_key, authority_key, now, AUTHORITY_DAYS)
+        builder(issuer, issuer, authority_key, authority_key, begins, now + dt.timedelta(days=AUTHORITY_DAYS))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs=True), critical=True)
+        .add_extension(usage(signs=True), critical=True)
         .add_extension(x509.NameConstraints([network], None), critical=True)
         .sign(authority_key, hashes.SHA256())
     )
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, address)])
     leaf = (
-        _builder(subject, issuer, leaf_key, authority_key, now, LEAF_DAYS)
+        builder(name(address), issuer, leaf_key, authority_key, begins, now + dt.timedelta(days=LEAF_DAYS))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(usage(signs=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
-    key = leaf_key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
     pem = serialization.Encoding.PEM
     # The authority's own key is not kept: it signs this one leaf, and a new leaf is a new authority.
-    write_private(path, key + leaf.public_bytes(pem) + authority.public_bytes(pem))
+    write_private(path, private_pem(leaf_key) + leaf.public_bytes(pem) + authority.public_bytes(pem))
     write_private(os.path.join(folder, "ca.pem"), authority.public_bytes(pem))
-
-
-def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePrivateKey,
-    issuer_key: ec.EllipticCurvePrivateKey,
-    now: dt.datetime,
-    days: int,
-) -> x509.CertificateBuilder:
-    from cryptography import x509
-
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=days))
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
-    )
-
-
-def _usage(*, signs: bool) -> x509.KeyUsage:
-    from cryptography import x509
-
-    return x509.KeyUsage(
-        digital_signature=not signs,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
