@@ -13,7 +13,7 @@ import pytest
 from tidegate.model.question import NO_TERMS, Answer, AnswerRecord, FolderKey, GrantRecord, Terms
 from tidegate.model.verdict import Phase
 from tidegate.state.settings import SettingError
-from tidegate.state.store import TaskRecord, Token, Trust
+from tidegate.state.store import TaskEnd, TaskRecord, Token, Trust
 
 if TYPE_CHECKING:
     from tidegate.state.store import Store
@@ -88,6 +88,23 @@ def tasks_are_listed_newest_first(one: Store, other: Store) -> None:
     ended = other.task("t3")
     assert ended is not None
     assert (ended.ended_at, ended.outcome, ended.connections, ended.refused) == (9.0, "exited 0", 12, 5)
+
+
+def many_tasks_end_at_once(one: Store, other: Store) -> None:
+    """SRV-4: each as it would alone; those that had ended before, or never were, are not among those that did."""
+    for index in range(5):
+        one.create_task(task(f"t{index}"))
+        one.save_answer(answer(index + 1, Answer.TASK, name=f"t{index}"))
+    one.end_task("t3", 2.0, "before", 1, 1)
+    assert one.end_tasks(()) == ()
+    ends = [TaskEnd(name, 9.0, f"of {name}", 7, 2) for name in ("t0", "t1", "t3", "t9", "t0")]
+    assert one.end_tasks(ends) == ("t0", "t1")
+    assert [record.id for record in other.tasks(living=True)] == ["t4", "t2"]
+    for name, outcome, connections in (("t0", "of t0", 7), ("t3", "before", 1)):
+        ended = other.task(name)
+        assert ended is not None
+        assert (ended.outcome, ended.connections) == (outcome, connections)
+    assert [len(other.grants(f"t{index}")) for index in range(5)] == [0, 0, 1, 0, 1]
 
 
 def living_tasks_change(one: Store, other: Store) -> None:
@@ -274,7 +291,8 @@ def many_write_at_once(one: Store, other: Store) -> None:
 
 
 ALL = (
-    tasks_come_back_whole, tasks_are_listed_newest_first, living_tasks_change, question_numbers_are_never_given_twice,
+    tasks_come_back_whole, tasks_are_listed_newest_first, many_tasks_end_at_once, living_tasks_change,
+    question_numbers_are_never_given_twice,
     answers_are_kept_with_what_they_mean, an_answer_is_taken_back_whole, rules_belong_to_one_folder,
     what_is_forgotten_is_gone,
     uids_are_leased_oldest_free_first, many_lease_at_once_and_none_twice,

@@ -7,6 +7,7 @@ what happened after it has happened; a task is never stopped because the log can
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING
 
 from tidegate.journal.summary import FIELDS
@@ -18,7 +19,7 @@ from tidegate.runtime.state import home_folder
 from tidegate.server.background import in_thread
 from tidegate.state.folders import why_not_remembered
 from tidegate.state.settings import LONGEST_WAIT, SHORTEST_WAIT
-from tidegate.state.store import TaskRecord
+from tidegate.state.store import TaskEnd, TaskRecord
 
 if TYPE_CHECKING:
     import asyncio
@@ -62,7 +63,8 @@ class Ledger:
         self.questions: dict[str, int] = {}  # open ones by task
         self._desk = desk
         self._bus = bus
-        self._ends: dict[str, tuple[float, str, int, int]] = {}  # of tasks whose end is not in the store yet
+        self._ends: dict[str, TaskEnd] = {}  # of tasks whose end is not in the store yet
+        self._keeping = threading.Lock()
         self._home = home_folder(environ)
         self._settings = settings
         self._clock = clock
@@ -177,7 +179,7 @@ class Ledger:
         self.questions.pop(task.id, None)
         at = self._clock()
         shown = task.view()
-        self._ends[task.id] = at, outcome, shown["connections"], shown["refused"]
+        self._ends[task.id] = TaskEnd(task.id, at, outcome, shown["connections"], shown["refused"])
         await in_thread(self.keep_ends)
         self.log.append("task.ended", task.id, outcome=outcome)
         self.publish("task", shown | {"state": "ended", "ended_at": at, "outcome": outcome})
@@ -185,14 +187,19 @@ class Ledger:
     def keep_ends(self) -> None:
         """Put into the store which tasks have ended, those too that it could not take before. Never raises.
 
-        A task has ended whether that can be kept or not: its front is answered, and others can end (JRN-5).
+        A task has ended whether that can be kept or not: its front is answered, and others can end (JRN-5). Those that
+        end while others are being kept are kept together, so that the ends of a thousand are a few writes.
         """
-        for id_, end in list(self._ends.items()):
+        with self._keeping:
+            ends = list(self._ends.values())
+            if not ends:
+                return  # with those before
             try:
-                self.store.end_task(id_, *end)
+                self.store.end_tasks(ends)
             except NotSavedError:
                 return  # a full disk, or another process in the way: with the next end, or that of the server
-            self._ends.pop(id_, None)
+            for end in ends:
+                self._ends.pop(end.id, None)
 
     # Commands and connections.
 

@@ -11,6 +11,7 @@ Rules of the file:
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import time
@@ -364,13 +365,17 @@ class Register:
 
     async def stop(self, why: str) -> None:
         """The server ends: so do the tasks of `run`, and every command; created tasks live on in the store."""
-        for task in self.living():  # all at once: keeping what became of a thousand takes seconds
+        for task in self.living():  # first of all: what becomes of a thousand takes a while to be kept
             _tell_end(task, why)
-        for task in self.living():
-            await self._end_execs(task)
-            if task.kind == CREATED and task.books is not None:
-                books, task.books = task.books, None
-                await self._gate.call(books.close)
+        for error in await asyncio.gather(*map(self._part, self.living()), return_exceptions=True):
+            if error is not None:
+                raise error
+
+    async def _part(self, task: Living) -> None:
+        await self._end_execs(task)
+        if task.kind == CREATED and task.books is not None:
+            books, task.books = task.books, None
+            await self._gate.call(books.close)
 
     def tell(self, task: Living) -> None:
         """Tell the bus what the task is now."""

@@ -34,6 +34,7 @@ from tidegate.server.shapes import question_shape, rule_shape
 from tidegate.server.tasks import Registry
 from tidegate.server.terminals import Terminals
 from tidegate.state.sqlite import open_store
+from tidegate.state.store import TaskEnd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -168,10 +169,13 @@ class Server:
 
     async def _put_right(self) -> None:
         # HLD-8: what a server that was killed left.
-        for record in await in_thread(lambda: self.store.tasks(living=True, limit=1 << 30)):
+        left = await in_thread(lambda: self.store.tasks(living=True, limit=1 << 30))
+        lost = [TaskEnd(record.id, self.wall(), LOST) for record in left if record.owner_pid]
+        await in_thread(self.store.end_tasks, lost)
+        for end in lost:
+            self.log.append("task.ended", end.id, outcome=LOST)
+        for record in left:
             if record.owner_pid:
-                await in_thread(self.store.end_task, record.id, self.wall(), LOST)
-                self.log.append("task.ended", record.id, outcome=LOST)
                 continue
             try:
                 await self.registry.revive(record)

@@ -15,11 +15,11 @@ from tidegate.model.verdict import Phase
 from tidegate.state.database import READ, open_database
 from tidegate.state.folders import STORE_FILE
 from tidegate.state.settings import Settings, changed, plain
-from tidegate.state.store import RuleRecord, TaskRecord, Token, Trust, UidLease
+from tidegate.state.store import RuleRecord, TaskEnd, TaskRecord, Token, Trust, UidLease
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from typing import Any
 
     from tidegate.state.database import Database
@@ -122,14 +122,19 @@ class SqliteStore:
 
     def end_task(self, id: str, at: float, outcome: str, connections: int = 0, refused: int = 0) -> bool:  # noqa: A002 - likewise
         """See Store."""
+        return bool(self.end_tasks((TaskEnd(id, at, outcome, connections, refused),)))
+
+    def end_tasks(self, ends: Iterable[TaskEnd]) -> tuple[str, ...]:
+        """See Store."""
+        ended = []
         with self._database.transaction() as db:
-            done = db.execute(
-                "UPDATE tasks SET ended_at = ?, outcome = ?, connections = ?, refused = ? "
-                "WHERE id = ? AND ended_at IS NULL",
-                (at, outcome, connections, refused, id),
-            )
-            db.execute("DELETE FROM grants WHERE task = ?", (id,))
-        return done.rowcount > 0
+            for end in ends:
+                sets = "ended_at = ?, outcome = ?, connections = ?, refused = ?"
+                values = (end.at, end.outcome, end.connections, end.refused, end.id)
+                done = db.execute(f"UPDATE tasks SET {sets} WHERE id = ? AND ended_at IS NULL", values)
+                ended += [end.id] if done.rowcount > 0 else []
+                db.execute("DELETE FROM grants WHERE task = ?", (end.id,))
+        return tuple(ended)
 
     # Users of the hold `uid`.
 

@@ -17,7 +17,7 @@ from tidegate.state.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from typing import Any, Protocol
 else:
     Protocol = object
@@ -45,6 +45,16 @@ class TaskRecord(Value):
     ended_at: float | None = None
     outcome: str = ""
     operator: bytes = b""
+    connections: int = 0
+    refused: int = 0
+
+
+class TaskEnd(Value):
+    """How a task ended; `at` is Unix time."""
+
+    id: str
+    at: float
+    outcome: str
     connections: int = 0
     refused: int = 0
 
@@ -123,6 +133,9 @@ class Store(Protocol):
 
     def end_task(self, id: str, at: float, outcome: str, connections: int = 0, refused: int = 0) -> bool:  # noqa: A002 - likewise
         """Mark a task as ended, with its counts, and drop its grants; False where it has ended, or never was."""
+
+    def end_tasks(self, ends: Iterable[TaskEnd]) -> tuple[str, ...]:
+        """End many at once, as `end_task` does each: all of it is kept or nothing. Return which of them that ended."""
 
     # Users of the hold `uid`.
 

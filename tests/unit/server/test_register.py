@@ -13,6 +13,7 @@ from tests.unit.server.kit import Front, actions, policy, served, until
 from tidegate.model.errors import StartError, UsageError
 from tidegate.model.verdict import Phase
 from tidegate.server import register as register_module
+from tidegate.state.sqlite import open_store
 
 if TYPE_CHECKING:
     from tests.lab.api import Lab
@@ -198,3 +199,31 @@ def test_what_was_set_up_stays_so_and_what_was_not_is_set_up_again(tmp_path: Pat
 
     served(tmp_path, first)
     served(tmp_path, second)
+
+
+def test_the_ends_of_many_tasks_are_a_few_writes(tmp_path: Path) -> None:
+    """HLD-8, SRV-4: a server that ends with many tasks tells each, and keeps what became of all of them together."""
+    many = 60
+
+    async def act(server: Server) -> list[int]:
+        fronts = [await Front.open(server, tmp_path, task=f"t{number}") for number in range(many)]
+        writes: list[int] = []
+        end_tasks = server.store.end_tasks
+
+        def counting(ends: Any) -> tuple[str, ...]:
+            ended = end_tasks(ends)
+            writes.append(len(ended))
+            return ended
+
+        server.store.end_tasks = counting  # type: ignore[method-assign]  # what it writes, counted
+        await server.stop()
+        assert {await front.told() for front in fronts} == {"tidegate: the server is stopping"}
+        return writes
+
+    writes = served(tmp_path, act)
+    assert sum(writes) == many
+    assert len(writes) <= many // 3, writes
+    store = open_store(str(tmp_path / "state"))
+    assert {(record.outcome, record.ended_at is not None) for record in store.tasks(limit=100)} == {("ended", True)}
+    store.close()
+    assert [line["type"] for line in actions(tmp_path)].count("task.ended") == many
