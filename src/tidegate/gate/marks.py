@@ -11,7 +11,7 @@ from __future__ import annotations
 import _socket
 from _socket import AF_UNIX, SOCK_CLOEXEC, SOCK_DGRAM
 
-_NAME = b"\0tidegate-published-%d"
+from tidegate.model.publish import MARK
 
 
 class Marks:
@@ -35,7 +35,7 @@ class Marks:
         else:
             mark = _socket.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC)
             try:
-                mark.bind(_NAME % port)
+                mark.bind(MARK % port)
             except OSError:
                 mark.close()
                 raise
@@ -61,7 +61,7 @@ class Marks:
         probe = self._probe
         if probe is None:
             probe = self._probe = _socket.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC)
-        return probe.connect_ex(_NAME % port) == 0
+        return probe.connect_ex(MARK % port) == 0
 
     def close(self) -> None:
         """Give them back."""

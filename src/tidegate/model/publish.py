@@ -15,6 +15,8 @@ from tidegate.model.value import Value
 LOOPBACKS = ("127.0.0.1", "::1")
 FIRST_PORT = 1024  # a task has no right to listen below (ip_unprivileged_port_start, capabilities(7))
 MOST = 16  # of one task
+MARK = b"\0tidegate-published-%d"
+"""The abstract unix socket that marks a port of this machine as tidegate's own: no task reaches it (gate/marks.py)."""
 
 
 class PublishError(ValueError):

@@ -34,6 +34,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
+    from typing import Protocol
+
+    class Handler(Protocol):
+        """What owns a watched descriptor."""
+
+        def ready(self, fd: int, mask: int, /) -> None:
+            """Something may have happened on it."""
+
+    class Held(Protocol):
+        """A connection, or what becomes one."""
+
+        deadline: float | None
+
+        def ready(self, fd: int, mask: int, /) -> None:
+            """Something may have happened on it."""
+
+        def close(self, *, cut: bool) -> None:
+            """Close it."""
+
 
 GATE, LIFE, OPEN = b"G", b"L", b"+"
 NAMES = {GATE: "gate.sock", LIFE: "life.sock"}
@@ -307,6 +326,7 @@ class Pair:
         self._loop = loop
         loop.pairs.add(self)
         for end in self.ends:
+            loop.forget(end.fd)
             loop.watch(end.fd, self, EDGES)
         self.ready(0, 0)
 
@@ -357,11 +377,11 @@ class Loop:
 
     def __init__(self) -> None:
         self.epoll = select.epoll()
-        self.table: dict[int, Pair | Door | Worker] = {}
-        self.pairs: set[Pair] = set()
-        self.again: set[Pair] = set()
+        self.table: dict[int, Handler] = {}
+        self.pairs: set[Held] = set()
+        self.again: set[Held] = set()
 
-    def watch(self, fd: int, handler: Pair | Door | Worker, mask: int) -> None:
+    def watch(self, fd: int, handler: Handler, mask: int) -> None:
         """Tell `handler` what happens on `fd`."""
         self.epoll.register(fd, mask)
         self.table[fd] = handler
@@ -543,7 +563,7 @@ class Far:
 
     def look(self) -> float:
         """Return for how many seconds nothing has led to an owner."""
-        if any(pair.is_open for pair in self.loop.pairs):
+        if any(getattr(pair, "is_open", False) for pair in self.loop.pairs):
             self._left = time.monotonic()
         return time.monotonic() - self._left
 
