@@ -112,8 +112,8 @@ def install(port: int) -> None:
     _forget_soon()
 
 
-def open_log() -> socket:
-    """A socket that hears of what the fence turns away, whoever holds it.
+def open_log(group: int = LOG_GROUP) -> socket:
+    """A socket that hears of what the fence turns away, whoever holds it. One may listen to a group.
 
     Raises:
         OSError: where the kernel has no nfnetlink_log.
@@ -121,7 +121,7 @@ def open_log() -> socket:
     wire = netlink.connect(netlink.NETLINK_NETFILTER)
     try:
         wire.setsockopt(SOL_SOCKET, SO_RCVBUF, _LOG_BUFFER)
-        head = nft.netfilter_header(0, LOG_GROUP)
+        head = nft.netfilter_header(0, group)
         kind = _LOG << 8 | _CONFIG
         mode = attribute(2, struct.pack(">IBB", COPIED, _COPY_PACKET, 0))  # NFULA_CFG_MODE
         room = netlink.big(3, _LOG_MESSAGE)  # NFULA_CFG_NLBUFSIZ

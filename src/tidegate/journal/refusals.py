@@ -2,6 +2,7 @@
 
 * `net.blocked` for each refusal, `host` being `name:port`; a burst of the same is folded into lines with a count,
   none lost.
+  Look-ups that went around the gate come once for a task, as `DNS lookups (port 53)`.
 * `egress.refused` once for each host of the task; past `HOSTS` of them one last, which says `suppressed`. They are
   refused all the same.
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 from tidegate.journal.fold import Fold
 from tidegate.journal.summary import is_refusal
 from tidegate.model.host import bracketed
+from tidegate.model.reason import Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,9 +62,11 @@ class RefusalLines:
 
 
 def _blocked(event: Event) -> Line:
+    host = f"{bracketed(event.host)}:{event.port}"
+    if event.reason is Reason.DNS_AROUND:
+        host = event.host  # all of a task's at once: no one place
     fields: dict[str, Any] = {
-        "host": f"{bracketed(event.host)}:{event.port}", "phase": event.phase.value, "reason": event.reason.word,
-        "rule": event.rule, "name": event.name,
+        "host": host, "phase": event.phase.value, "reason": event.reason.word, "rule": event.rule, "name": event.name,
     }  # fmt: skip
     if event.address:
         fields["address"] = event.address

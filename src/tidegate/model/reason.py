@@ -134,6 +134,8 @@ class Reason(Enum):
     )
     TOO_MANY_NAMES = ("too-many-names", "the task has looked up as many names as it may", 0, "")
     NOT_TCP = ("not-tcp", "only TCP passes through the gate", 0, "")
+    AROUND_GATE = ("around-the-gate", "only what goes through the gate gets out", 0, "")
+    DNS_AROUND = ("dns-around-the-gate", "names are looked up by the gate; a proxy needs no DNS", 0, "")
     UNKNOWN_PEER = ("unknown-peer", "the kernel does not say whose connection it is", 0, "")
     FOREIGN_PEER = ("foreign-peer", "it comes from outside of the task that this gate belongs to", 0, "")
     BAD_DNS = ("bad-dns", "the DNS query is malformed", 0, "")

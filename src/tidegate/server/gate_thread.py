@@ -19,6 +19,7 @@ from tidegate.runtime.task import proxies_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tidegate.gate.identity import Stranger
     from tidegate.model.event import Event
     from tidegate.model.seams import Asker
     from tidegate.server.books import TaskBooks
@@ -39,7 +40,11 @@ class _Unclaimed:
 
 
 class GateThread:
-    """See the head of the file. `fault` is told, on the gate's thread, of bugs; `lost` when the thread ends unasked."""
+    """See the head of the file.
+
+    On the gate's thread `fault` is told of bugs, `stranger` of connections refused for whose they are, `lost` when the
+    thread ends unasked.
+    """
 
     def __init__(
         self,
@@ -48,6 +53,7 @@ class GateThread:
         protected_ports: frozenset[int],
         fault: Callable[[Exception], None],
         lost: Callable[[], None],
+        stranger: Callable[[Stranger, int], None] | None = None,
     ) -> None:
         self.gate = Gate(
             recorder=_Unclaimed(),
@@ -56,6 +62,7 @@ class GateThread:
             upstream=upstream_from_environment(proxies_of(os.environ)),
             protected_ports=protected_ports,
             fault=fault,
+            stranger=stranger,
         )
         self.busy: set[TaskBooks] = set()  # the books that took something lately
         self._lost = lost

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
+    from tidegate.gate.identity import Stranger
     from tidegate.model.question import AnswerRecord, Question, Terms
     from tidegate.model.reason import Reason
     from tidegate.questions.values import QuestionEvent
@@ -137,6 +138,7 @@ class Server:
             protected_ports=frozenset(),
             fault=lambda error: self._warn(f"a connection was closed by a bug: {type(error).__name__}: {error}"),
             lost=lambda: self.ledger.on_loop(self._gate_lost),
+            stranger=self._stranger,
         )
         self.ledger = Ledger(
             store=self.store,
@@ -198,6 +200,10 @@ class Server:
         self._warn("the gate's thread has ended; the server ends")
         self._status = 70
         self._ended.set()
+
+    def _stranger(self, who: Stranger, count: int) -> None:
+        # On the gate's thread. GAT-2: it is in no task's journal, because no task did it.
+        self.log.append("peer.refused", who.task, uid=who.uid, address=who.address, reason=who.reason.word, count=count)
 
     async def stop(self) -> None:
         """End everything, in the order that the head of the file names; later calls do nothing."""

@@ -79,3 +79,19 @@ def test_kinds_are_bounded_and_the_end_writes_the_rest(serve: Serve) -> None:
     gate.on_thread(attempts.close)
     assert sum(event.count for event in gate.recording.events) == 2000
     assert attempts._bursts._counts == {}
+
+
+def test_tcp_around_the_gate_and_look_ups_have_reasons_of_their_own(serve: Serve) -> None:
+    """JRN-3: a connection that did not go through the gate; look-ups without a place."""
+    gate = serve("8.8.8.8:443")
+    attempts = DirectAttempts(gate.gate, gate.task)
+    gate.on_thread(lambda: attempts.record("tcp", GOOGLE, 443))
+    gate.on_thread(attempts.record_dns)
+    tcp, dns = gate.events(2)
+    assert (tcp.host, tcp.port, tcp.method, tcp.reason) == ("8.8.8.8", 443, "TCP", Reason.AROUND_GATE)
+    assert (dns.host, dns.port, dns.reason, dns.verdict) == (
+        "DNS lookups (port 53)",
+        0,
+        Reason.DNS_AROUND,
+        Verdict.DENY,
+    )

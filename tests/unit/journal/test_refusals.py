@@ -40,6 +40,12 @@ def test_an_address_is_bracketed() -> None:
     assert RefusalLines().take(refused(host="2600:beef::1"))[0][1]["host"] == "[2600:beef::1]:443"
 
 
+def test_look_ups_around_the_gate_are_no_one_place() -> None:
+    """JRN-3: they come as `DNS lookups (port 53)`, without a port of their own."""
+    event_ = refused(host="DNS lookups (port 53)", port=0, reason=Reason.DNS_AROUND)
+    assert RefusalLines().take(event_)[0][1]["host"] == "DNS lookups (port 53)"
+
+
 def test_a_burst_is_folded_and_none_is_lost() -> None:
     """JRN-3: 1,000 refusals of one kind are a few lines whose counts add up."""
     lines = RefusalLines()

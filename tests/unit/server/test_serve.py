@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import sqlite3
 import time
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.unit.server.kit import Front, actions, policy, served, until
+from tidegate.gate.gate import GateTask
+from tidegate.gate.identity import owned_by
 from tidegate.model.errors import NotSavedError, StartError
 from tidegate.model.question import NO_TERMS, Answer, State
 from tidegate.server.serve import LOST, Server
@@ -328,3 +331,27 @@ def test_a_lost_gate_ends_the_server(tmp_path: Path) -> None:
 
     served(tmp_path, act, warned=warned)
     assert "gate's thread" in warned[0]
+
+
+@pytest.mark.usefixtures("isolated")
+def test_who_is_not_the_task_is_in_the_log_and_in_no_journal(tmp_path: Path) -> None:
+    """GAT-2: a connection of somebody else to a gate is one line with a count, whoever's gate it was."""
+
+    async def act(server: Server) -> None:
+        gate = server.gate.gate
+        sock = socket.create_server(("127.0.0.1", 0))
+        address = sock.getsockname()
+        task = GateTask("t1", policy("a.test"))
+        await server.gate.call(lambda: gate.add_listener(sock.detach(), task, owned_by(30001)))
+        for number in (1, 2, 3):
+            with socket.create_connection(address, 10) as client:
+                client.sendall(b"CONNECT a.test:443 HTTP/1.1\r\n\r\n")
+                await until(lambda number=number: gate.strangers.count == number)  # it is there until it was looked at
+
+    served(tmp_path, act)
+    told = [line for line in actions(tmp_path) if line["type"] == "peer.refused"]
+    assert [(line["task"], line["address"], line["count"]) for line in told] == [
+        ("t1", "127.0.0.1", 1),
+        ("t1", "127.0.0.1", 2),
+    ]
+    assert {line["uid"] for line in told} <= {0, -1, os.geteuid()}

@@ -1,0 +1,64 @@
+"""Where the kernel tells of what was turned away on this machine's own network: nfnetlink_log, or its own log (JRN-3).
+
+    NFLOG    a socket of netlink that a rule's group leads to: of this network namespace, with the user of each packet
+    KERNEL   /dev/kmsg, where a rule without a group writes: only in the machine's first network namespace, and shared
+             with everything that the kernel has to say
+
+Rules of the file: found out by opening, in this order. Where there is neither, nothing is weaker but the record: what
+goes around the gate is turned away and counted all the same, and whoever asks is told so. dev-kmsg in the kernel's
+Documentation/ABI/testing; linux/netfilter/nfnetlink_log.h.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tidegate.holds import netfilter
+
+NFLOG, KERNEL, NEITHER = "nflog", "kernel", ""
+KMSG = "/dev/kmsg"
+FIRST_NETWORK = "net:[4026531833]"
+"""The machine's first network namespace, from Linux 6.18 on (NET_NS_INIT_INO of linux/nsfs.h); no other ever has it."""
+FIRST_PIDS = "pid:[4026531836]"
+"""The machine's first PID namespace (PID_NS_INIT_INO of linux/nsfs.h): what /proc/1 is there, is the machine's own."""
+
+
+def open_attempts(group: int) -> tuple[str, int]:
+    """Open one of them, for a group that the rules name: which, and its descriptor; NEITHER and -1 where there is none.
+
+    The rules have to log to the same one.
+    """
+    try:
+        return NFLOG, netfilter.open_log(group).detach()
+    except OSError:
+        pass  # another listens there, or the kernel has none
+    try:
+        return KERNEL, open_kernel_log()
+    except OSError:
+        return NEITHER, -1
+
+
+def open_kernel_log() -> int:
+    """Open the kernel's log behind its last line.
+
+    Raises:
+        OSError: where it cannot be read, or the rules of this network namespace do not write there.
+    """
+    if not _is_told_there():
+        raise PermissionError(1, "rules of this network namespace do not write there", KMSG)
+    fd = os.open(KMSG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.lseek(fd, 0, os.SEEK_END)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _is_told_there() -> bool:
+    try:
+        own = os.readlink("/proc/self/ns/net")
+        first = os.readlink("/proc/self/ns/pid") == FIRST_PIDS
+        return own == FIRST_NETWORK or (first and own == os.readlink("/proc/1/ns/net"))
+    except OSError:
+        return False
