@@ -13,7 +13,7 @@ import sys
 from bench import build, network, profiles
 from bench.bounds import judge_all
 from bench.context import Context
-from bench.measures import decisions, flood, inside, memory, server, startup, traffic
+from bench.measures import decisions, flood, identity, inside, memory, server, startup, traffic
 from bench.peers import PEERS, QUICK, Tidegate
 from bench.processes import BenchError
 from bench.report import bounds_table, machine, markdown
@@ -22,6 +22,7 @@ from bench.sandboxes import BUBBLEWRAP, SANDBOX_RUNTIME
 
 MEASURES = {
     "decisions": decisions.measure_decisions,
+    "identity": identity.measure_identity,
     "startup": startup.measure_startup,
     "memory": memory.measure_memory,
     "tunnels": traffic.measure_tunnels,

@@ -112,6 +112,11 @@ BOUNDS = (
         *("server_cost_1000", 1.5, TIDEGATE, "server_cost_10"),
         at_most=True,
     ),
+    Bound(
+        "whose a connection is, with 10,000 sockets open, at most 2 x the time with 10",
+        *("identity_10000", 2, TIDEGATE, "identity_10"),
+        at_most=True,
+    ),
     *(
         Bound(
             f"latency beside a task that floods ({what}), at most 2 x that beside one that only computes",

@@ -36,6 +36,7 @@ _OF_A_SIZE = (
     "begin", "rss", "task", "tunnel", "cost", "refuse", "allow", "tasks", "portal", "event", "cpu", "stop",
 )  # fmt: skip
 SERVER = {f"server_{figure}_{size}" for figure in _OF_A_SIZE for size in (10, 100)}
+IDENTITY = {f"identity_{size}" for size in (10, 1000, 10000)}
 FLOOD = {f"flood_{kind}" for kind in ("off", "spin", "refused", "literal", "names", "udp")}
 
 
@@ -135,7 +136,7 @@ def test_bounds_are_met_missed_or_not_measured() -> None:
     assert "1,299" in markdown(results, bounds, {"tunnels": "where the time went"})
 
 
-@pytest.mark.parametrize(("measure", "keys"), [("server", SERVER), ("flood", FLOOD)])
+@pytest.mark.parametrize(("measure", "keys"), [("server", SERVER), ("flood", FLOOD), ("identity", IDENTITY)])
 def test_the_server_is_measured_whole(tmp_path: Path, measure: str, keys: set[str]) -> None:
     """GAT-11: the real server with real tasks behind it; every figure that the README names is there."""
     path = tmp_path / "results.json"

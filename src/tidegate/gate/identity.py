@@ -29,7 +29,6 @@ from _socket import (
     AF_INET6,
     IPPROTO_TCP,
     MSG_DONTWAIT,
-    MSG_TRUNC,
     SOCK_CLOEXEC,
     SOCK_RAW,
     TCP_INFO,
@@ -108,8 +107,8 @@ class _Kernel:
             wire = self.wire = self.wire or self._open()
             wire.send(question(ends, sequence), MSG_DONTWAIT)
             for _ in range(_STALE):
-                data, _ancillary, flags, sender = wire.recvmsg(_LARGEST, 0, MSG_DONTWAIT)
-                if sender == (0, 0) and not flags & MSG_TRUNC:  # the kernel itself, and whole
+                data, sender = wire.recvfrom(_LARGEST, MSG_DONTWAIT)
+                if sender == (0, 0):  # the kernel itself; what does not fit is cut short, and so not understood
                     try:
                         return answer(data, sequence, ends)
                     except WireError:
