@@ -1,0 +1,130 @@
+"""Puts placeholders in place of values in what flows back to a task (INS-5; CASES B118, B119).
+
+Invariant: whole or in pieces of any size, the same bytes come out; no byte is held back that cannot be the beginning
+of a value, so an event stream is as prompt as without.
+
+Forms that are found, all as long as what takes their place: the value itself, percent-encoded, with JSON's escapes, in
+hex, and within base64 of either alphabet at each of the three places it can have there. In base64 the first and last
+character may share bits with their neighbours and stay: they tell at most six bits of the value's first and last byte.
+
+What it does not find: a value in pieces, reversed, in another case, encrypted. A server that is trusted with a secret
+can hand it on in a form nobody recognises; this keeps honest echoes from a task, nothing more.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode, urlsafe_b64encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+
+class Scrubber:
+    """What is looked for, prepared once for a task's secrets. `pairs` are values with what takes their place."""
+
+    __slots__ = ("_by_first", "_longest", "_search", "_table")
+
+    def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+        table: dict[bytes, bytes] = {}
+        for value, placeholder in pairs:
+            for found, put in zip(_forms(value), _forms(placeholder), strict=True):
+                if len(found) != len(put):
+                    raise ValueError("a placeholder has the outline of its value")
+                table.setdefault(found, put)
+        longest_first = sorted(table, key=len, reverse=True)
+        self._table = table
+        self._search = re.compile(b"|".join(map(re.escape, longest_first)) or b"(?!)").search
+        self._longest = len(longest_first[0]) if longest_first else 0
+        self._by_first: dict[int, list[bytes]] = {}
+        for form in longest_first:
+            self._by_first.setdefault(form[0], []).append(form)
+
+    def stream(self) -> Scrub:
+        """Begin one body."""
+        return Scrub(self)
+
+    def all(self, data: bytes) -> bytes:
+        """Return what is whole, a header field say, without values."""
+        done, at = self.replace(data, ())
+        return done + data[at:]
+
+    def undecided(self, data: bytes) -> list[int]:
+        """Return where in the data something begins that could become longer than it is."""
+        found = []
+        for at in range(max(0, len(data) - self._longest + 1), len(data)):
+            forms = self._by_first.get(data[at])
+            if forms:
+                tail = data[at:]
+                if any(len(form) > len(tail) and form.startswith(tail) for form in forms):
+                    found.append(at)
+        return found
+
+    def replace(self, data: bytes, undecided: Iterable[int]) -> tuple[bytes, int]:
+        """Return what can be passed on, and where in the data it ends."""
+        done: list[bytes] = []
+        at = 0
+        waiting = iter(undecided)
+        hold = next(waiting, len(data))
+        while match := self._search(data, at):
+            while hold < at:
+                hold = next(waiting, len(data))
+            if match.start() >= hold:
+                break  # it may be the beginning of a longer one
+            done += (data[at : match.start()], self._table[match[0]])
+            at = match.end()
+        while hold < at:
+            hold = next(waiting, len(data))
+        done.append(data[at:hold])
+        return b"".join(done), hold
+
+
+class Scrub:
+    """One body on its way back."""
+
+    __slots__ = ("_carry", "_scrubber")
+
+    def __init__(self, scrubber: Scrubber) -> None:
+        self._scrubber = scrubber
+        self._carry = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """Take bytes; return what can be passed on."""
+        whole = self._carry + data
+        done, at = self._scrubber.replace(whole, self._scrubber.undecided(whole))
+        self._carry = whole[at:]
+        return done
+
+    def end(self) -> bytes:
+        """Return what is left."""
+        carry, self._carry = self._carry, b""
+        return self._scrubber.all(carry)
+
+
+def _forms(value: bytes) -> list[bytes]:
+    """Return the forms of a value, in the same order for each value of the same outline."""
+    forms = [value, _percent(value, "%{:02X}"), _percent(value, "%{:02x}")]
+    quoted = value.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    forms += [quoted, quoted.replace(b"/", b"\\/"), _json(value, "\\u{:04x}"), _json(value, "\\u{:04X}")]
+    forms += [value.hex().encode(), value.hex().upper().encode()]
+    for offset in range(3):
+        for encode in (b64encode, urlsafe_b64encode):
+            forms.append(_within(encode(bytes(offset) + value), offset, len(value)))
+    return forms
+
+
+def _percent(value: bytes, template: str) -> bytes:
+    return b"".join(bytes((byte,)) if byte in _UNRESERVED else template.format(byte).encode() for byte in value)
+
+
+def _json(value: bytes, template: str) -> bytes:
+    """What careful writers of JSON escape so that it can stand in HTML."""
+    return b"".join(template.format(byte).encode() if byte in b"<>&'=+\"\\" else bytes((byte,)) for byte in value)
+
+
+def _within(encoded: bytes, offset: int, length: int) -> bytes:
+    """Return the characters that depend on the value alone."""
+    return encoded[-(-offset * 8 // 6) : (offset + length) * 8 // 6]

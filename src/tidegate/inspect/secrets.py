@@ -1,0 +1,168 @@
+"""Secrets of a task: swapped in on their way out, in one place, over TLS, for their own hosts and nowhere else (INS-5).
+
+Rules of the file:
+
+* A task has placeholders only. One that is met where it belongs becomes the value; one met anywhere else stops the
+  request before anything of it is sent: another host or port, clear text, another header, another parameter.
+* What can be looked at is the head of a request: its target, as it is and percent-decoded, its fields, and what Basic
+  authorization has inside. A placeholder in a body is worth nothing to whoever gets it, and passes.
+* A value is in no representation, error or log of this module; errors name the secret.
+* A signature over a placeholder cannot be made good by a swap: such a request is refused with that reason (B124).
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from enum import Enum
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+from tidegate.inspect.scrub import Scrubber
+from tidegate.model.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    Field = tuple[bytes, bytes]
+
+_AUTHORIZATION = b"authorization"
+
+
+class Where(Enum):
+    """The place in a request where a secret belongs."""
+
+    HEADER = "header"
+    BEARER = "bearer"
+    BASIC = "basic"
+    QUERY = "query"
+
+
+class Place(Value):
+    """`name` is that of the header (lower case) or parameter, '' for Authorization."""
+
+    where: Where
+    name: bytes = b""
+
+    def __str__(self) -> str:
+        named = f" {self.name.decode('ascii', 'replace')}" if self.name else ""
+        return f"{self.where.value}{named}"
+
+
+class Secret(Value):
+    """One secret of one task. `hosts` are (canonical host, port); `value` and `placeholder` have one outline."""
+
+    name: str
+    hosts: tuple[tuple[str, int], ...]
+    place: Place
+    value: bytes
+    placeholder: bytes
+
+    def __repr__(self) -> str:
+        return f"Secret({self.name!r}, {self.place})"
+
+
+class MisdirectedError(Exception):
+    """A placeholder was met where it does not belong, or cannot be swapped. `secret` is its name."""
+
+    def __init__(self, secret: str, why: str) -> None:
+        super().__init__(f"the secret {secret} {why}")
+        self.secret = secret
+
+
+class Vault:
+    """The secrets of one task."""
+
+    __slots__ = ("_by_host", "_scrubbers", "_secrets")
+
+    def __init__(self, secrets: Iterable[Secret]) -> None:
+        self._secrets = tuple(secrets)
+        self._by_host: dict[tuple[str, int], list[Secret]] = {}
+        for secret in self._secrets:
+            for host in secret.hosts:
+                self._by_host.setdefault(host, []).append(secret)
+        self._scrubbers = {
+            host: Scrubber((one.value, one.placeholder) for one in held) for host, held in self._by_host.items()
+        }
+
+    def scrubber(self, host: str, port: int) -> Scrubber | None:
+        """Return what keeps values out of that host's answers; None where it has no secret."""
+        return self._scrubbers.get((host, port))
+
+    def swap(
+        self, host: str, port: int, target: bytes, fields: Sequence[Field], *, tls: bool
+    ) -> tuple[bytes, list[Field]]:
+        """Return the target and the fields that travel on.
+
+        Raises:
+            MisdirectedError: see the head of the file; nothing of the request may be sent then.
+        """
+        held = self._by_host.get((host, port), ()) if tls else ()
+        sent = list(fields)
+        for secret in held:
+            target, sent = _put(secret, target, sent)
+        self._check(host, port, target, sent, tls=tls)
+        return target, sent
+
+    def _check(self, host: str, port: int, target: bytes, fields: Sequence[Field], *, tls: bool) -> None:
+        shown = f"{host}:{port}"
+        parts = [target, unquote_to_bytes(target)]
+        for name, value in fields:
+            parts += (name, value)
+            if name.lower() in {_AUTHORIZATION, b"proxy-authorization"}:
+                parts.append(_inside_basic(value) or b"")
+        for secret in self._secrets:
+            if not any(secret.placeholder in part for part in parts):
+                continue
+            if any(value.startswith(b"AWS4-") and secret.placeholder in value for _, value in fields):
+                raise MisdirectedError(secret.name, "is used to sign a request; a signature cannot be swapped")
+            if (host, port) not in secret.hosts:
+                raise MisdirectedError(secret.name, f"does not belong to {shown}")
+            if not tls:
+                raise MisdirectedError(secret.name, f"would travel in clear text to {shown}")
+            raise MisdirectedError(secret.name, f"belongs in {secret.place}, and was sent to {shown} elsewhere")
+
+
+def _put(secret: Secret, target: bytes, fields: list[Field]) -> tuple[bytes, list[Field]]:
+    where, wanted = secret.place.where, secret.place.name
+    if where is Where.QUERY:
+        return _put_in_query(secret, target), fields
+    swapped = []
+    for name, value in fields:
+        lowered = name.lower()
+        if where is Where.HEADER and lowered == wanted:
+            value = value.replace(secret.placeholder, secret.value)  # noqa: PLW2901 (a field is name and value)
+        elif where is Where.BEARER and lowered == _AUTHORIZATION:
+            scheme, _, token = value.partition(b" ")
+            if scheme.lower() in {b"bearer", b"token"} and token.strip() == secret.placeholder:
+                value = scheme + b" " + secret.value  # noqa: PLW2901
+        elif where is Where.BASIC and lowered == _AUTHORIZATION:
+            inside = _inside_basic(value)
+            if inside is not None and secret.placeholder in inside.split(b":", 1):
+                parts = [secret.value if one == secret.placeholder else one for one in inside.split(b":", 1)]
+                value = b"Basic " + b64encode(b":".join(parts))  # noqa: PLW2901
+        swapped.append((name, value))
+    return target, swapped
+
+
+def _put_in_query(secret: Secret, target: bytes) -> bytes:
+    path, mark, query = target.partition(b"?")
+    if not mark:
+        return target
+    swapped = []
+    for one in query.split(b"&"):
+        name, equals, value = one.partition(b"=")
+        if name == secret.place.name and unquote_to_bytes(value) == secret.placeholder:
+            value = quote_from_bytes(secret.value, safe="").encode()
+        swapped.append(name + equals + value)
+    return path + mark + b"&".join(swapped)
+
+
+def _inside_basic(value: bytes) -> bytes | None:
+    """Return what Basic authorization (RFC 7617) says, None where it is no such thing."""
+    scheme, _, encoded = value.partition(b" ")
+    if scheme.lower() != b"basic":
+        return None
+    try:
+        return b64decode(encoded.strip(), validate=True)
+    except ValueError:
+        return None

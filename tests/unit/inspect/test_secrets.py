@@ -1,0 +1,111 @@
+"""Secrets go where they belong and nowhere else."""
+
+from __future__ import annotations
+
+import base64
+import traceback
+
+import pytest
+
+from tidegate.inspect.secrets import MisdirectedError, Place, Secret, Vault, Where
+
+VALUE = b"ghp_RealRealRealRealReal0001"
+STANDS = b"ghp_FakeFakeFakeFakeFake0002"
+HOST = ("api.test", 443)
+
+
+def vault(place: Place, hosts: tuple[tuple[str, int], ...] = (HOST,)) -> Vault:
+    """One secret."""
+    return Vault([Secret("TOKEN", hosts, place, VALUE, STANDS)])
+
+
+def basic(text: bytes) -> bytes:
+    """The value of an Authorization field."""
+    return b"Basic " + base64.b64encode(text)
+
+
+BEARER = Place(Where.BEARER)
+BASIC = Place(Where.BASIC)
+HEADER = Place(Where.HEADER, b"x-api-key")
+QUERY = Place(Where.QUERY, b"key")
+
+RIGHT = [
+    (BEARER, b"/", (b"Authorization", b"Bearer " + STANDS), b"/", (b"Authorization", b"Bearer " + VALUE)),
+    (BEARER, b"/", (b"authorization", b"token " + STANDS), b"/", (b"authorization", b"token " + VALUE)),
+    (BASIC, b"/", (b"Authorization", basic(b"u:" + STANDS)), b"/", (b"Authorization", basic(b"u:" + VALUE))),
+    (BASIC, b"/", (b"Authorization", basic(STANDS + b":")), b"/", (b"Authorization", basic(VALUE + b":"))),
+    (HEADER, b"/", (b"X-Api-Key", STANDS), b"/", (b"X-Api-Key", VALUE)),
+    (HEADER, b"/", (b"x-api-key", b"k=" + STANDS), b"/", (b"x-api-key", b"k=" + VALUE)),
+    (QUERY, b"/a?x=1&key=" + STANDS + b"&y", (b"A", b"b"), b"/a?x=1&key=" + VALUE + b"&y", (b"A", b"b")),
+    (QUERY, b"/a?key=" + STANDS.replace(b"_", b"%5F"), (b"A", b"b"), b"/a?key=" + VALUE, (b"A", b"b")),
+]
+
+
+@pytest.mark.parametrize(("place", "target", "field", "to", "sent"), RIGHT)
+def test_a_placeholder_in_its_place_becomes_the_value(
+    place: Place, target: bytes, field: tuple[bytes, bytes], to: bytes, sent: tuple[bytes, bytes]
+) -> None:
+    """INS-5, B124: header, bearer, inside Basic, query; other fields are as they were."""
+    other = (b"Accept", b"*/*")
+    assert vault(place).swap(*HOST, target, [other, field], tls=True) == (to, [other, sent])
+
+
+WRONG = [
+    (BEARER, b"/", (b"X-Other", STANDS), "belongs in bearer"),
+    (BEARER, b"/?t=" + STANDS, (b"A", b"b"), "belongs in bearer"),
+    (BEARER, b"/" + STANDS.replace(b"_", b"%5f"), (b"A", b"b"), "belongs in bearer"),
+    (BEARER, b"/", (b"Authorization", basic(b"u:" + STANDS)), "belongs in bearer"),
+    (BEARER, b"/", (b"Authorization", b"Bearer x" + STANDS), "belongs in bearer"),
+    (BASIC, b"/", (b"Authorization", b"Bearer " + STANDS), "belongs in basic"),
+    (BASIC, b"/", (b"Authorization", basic(b"u:x" + STANDS)), "belongs in basic"),
+    (HEADER, b"/", (b"X-Api-Keys", STANDS), "belongs in header x-api-key"),
+    (QUERY, b"/?keys=" + STANDS, (b"A", b"b"), "belongs in query key"),
+    (HEADER, b"/", (b"Authorization", b"AWS4-HMAC-SHA256 Credential=" + STANDS + b"/2026"), "signature"),
+]
+
+
+@pytest.mark.parametrize(("place", "target", "field", "says"), WRONG)
+def test_anywhere_else_it_stops_the_request(place: Place, target: bytes, field: tuple[bytes, bytes], says: str) -> None:
+    """INS-5, B121, B124: by name, and the value is in no part of the error."""
+    with pytest.raises(MisdirectedError, match=says) as stopped:
+        vault(place).swap(*HOST, target, [field], tls=True)
+    assert stopped.value.secret == "TOKEN"
+    assert VALUE.decode() not in "".join(traceback.format_exception(stopped.value, chain=True))
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "tls", "says"),
+    [
+        ("api.test", 8443, True, "does not belong to api.test:8443"),
+        ("b.test", 443, True, "does not belong to b.test:443"),
+        ("x.api.test", 443, True, "does not belong"),
+        ("api.test", 443, False, "clear text"),
+    ],
+)
+def test_another_host_port_or_clear_text_gets_nothing(host: str, port: int, says: str, *, tls: bool) -> None:
+    """INS-5, B121, B122: a redirect takes the placeholder along, and stops there."""
+    with pytest.raises(MisdirectedError, match=says):
+        vault(BEARER).swap(host, port, b"/", [(b"Authorization", b"Bearer " + STANDS)], tls=tls)
+
+
+def test_the_same_without_a_placeholder_passes() -> None:
+    """The neighbour: other credentials of the task's own travel as they are, to every host."""
+    fields = [(b"Authorization", b"Bearer own"), (b"X", b"ghp_Fake")]
+    for host, port, tls in ((*HOST, True), ("b.test", 443, True), ("api.test", 80, False)):
+        assert vault(BEARER).swap(host, port, b"/?a", fields, tls=tls) == (b"/?a", fields)
+
+
+def test_no_representation_has_the_value() -> None:
+    """JRN-5, INS-5: of a secret, of a vault, of a place."""
+    secret = Secret("TOKEN", (HOST,), BEARER, VALUE, STANDS)
+    for shown in (repr(secret), str(secret), repr([secret]), repr(Vault([secret])), f"{secret}"):
+        assert VALUE.decode() not in shown
+
+
+def test_answers_of_its_hosts_are_scrubbed() -> None:
+    """INS-5, B118: and those of others, which never had it, are not."""
+    held = vault(BEARER)
+    scrubber = held.scrubber(*HOST)
+    assert scrubber is not None
+    assert scrubber.all(b"you sent " + VALUE) == b"you sent " + STANDS
+    assert held.scrubber("b.test", 443) is None
