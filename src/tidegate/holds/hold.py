@@ -72,6 +72,7 @@ class RunningTask:
         self.pid = pid
         self.control = control_fd
         self.pty_master = pty_master
+        self.way = -1  # readable once the way to the gate is broken, where more than the gate can break it
         self.watcher = watcher  # our child that makes the task's connections, 0 for none
         self._status: int | None = None
 

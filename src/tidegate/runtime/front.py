@@ -22,7 +22,7 @@ from tidegate.model.errors import EXIT_CANNOT_START
 from tidegate.runtime.children import end_child, is_in_state, is_lost, see_off
 from tidegate.runtime.grace import Due, Grace
 from tidegate.runtime.jobs import Action, Happening, Mode, react
-from tidegate.runtime.outcome import GATE_GONE, WATCHER_GONE, Outcome, ended, not_executed, say
+from tidegate.runtime.outcome import GATE_GONE, WATCHER_GONE, WAY_GONE, Outcome, ended, not_executed, say
 from tidegate.runtime.signals import SignalInbox, from_keyboard, stop_by
 
 TYPE_CHECKING = False
@@ -176,6 +176,8 @@ class Front:
             self._hear_init()
         if self._gate_fd in ready and self._gate_fd >= 0:
             self._hear_gate()
+        if self._task.way in ready and self._control_open:
+            self._lose(WAY_GONE)
         for channel in [*self._outward, *self._inward]:
             if channel.move(ready):
                 self._grace.moved(self._clock())
@@ -186,11 +188,9 @@ class Front:
         self._look_at_clock()
 
     def _watch(self) -> None:
-        masks = {self._inbox.fd: select.POLLIN}
-        if self._control_open:
-            masks[self._task.control] = select.POLLIN
-        if self._gate_fd >= 0:
-            masks[self._gate_fd] = select.POLLIN
+        init = self._task.control if self._control_open else -1
+        way = -1 if self._gate_lost else self._task.way
+        masks = {fd: select.POLLIN for fd in (self._inbox.fd, init, self._gate_fd, way) if fd >= 0}
         channels = [*self._outward, *self._inward]
         if self._terminal is not None and self._keyboard is not None and not self._terminal.gone:
             masks[self._terminal.fd] = 0  # a hang-up is reported whatever is asked for

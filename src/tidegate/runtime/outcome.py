@@ -24,6 +24,7 @@ else:
 
 GATE_GONE = "tidegate: the gate is gone; the task's network is cut off and it is being ended"
 GATE_GONE_LATE = "tidegate: the gate was gone before the command ended; its record may be incomplete"
+WAY_GONE = "tidegate: the way to the gate is broken (its relay or certificate); the task is being ended"
 WATCHER_GONE = "tidegate: what makes the task's connections is gone; it is being ended"
 
 

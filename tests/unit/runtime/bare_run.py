@@ -1,7 +1,7 @@
 """Run a command under a real front and a real init, in a PID and mount namespace of its own, with no fence.
 
-For the tests of the front: `python bare_run.py [--status FILE] [--gate FD,PID] COMMAND...`. It is `run` without
-policy, gate and hold.
+For the tests of the front: `python bare_run.py [--status FILE] [--gate FD,PID] [--way FD] COMMAND...`. It is `run`
+without policy, gate and hold.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ class BareTask:
         self.control = here
         self.pty_master: int | None = None
         self.watcher = 0
+        self.way = -1
         while (received := control.receive(here)) is not None and received[0] != "probed":
             if received[0] == "pty":
                 self.pty_master = received[1][0]
@@ -100,7 +101,7 @@ class BareTask:
 
 def main(arguments: list[str]) -> None:
     """Parse the few options and run."""
-    status_file, gate_fd, gate_pid = "", None, 0
+    status_file, gate_fd, gate_pid, way = "", None, 0, -1
     while arguments and arguments[0].startswith("--"):
         option = arguments.pop(0)
         if option == "--status":
@@ -108,11 +109,14 @@ def main(arguments: list[str]) -> None:
         elif option == "--gate":
             fd, _, pid = arguments.pop(0).partition(",")
             gate_fd, gate_pid = int(fd), int(pid or 0)
+        elif option == "--way":
+            way = int(arguments.pop(0))
         else:
             break
     stdio = plan_stdio()
     inbox = SignalInbox.install()
     task = BareTask(stdio, arguments)
+    task.way = way
     outcome = Front(task, stdio, gate_fd=gate_fd, gate_pid=gate_pid, inbox=inbox).run()  # type: ignore[arg-type]
     if outcome.exec_errno:
         os.write(2, exec_sentence(outcome, arguments[0]).encode() + b"\n")

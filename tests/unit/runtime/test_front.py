@@ -427,6 +427,32 @@ def test_a_stopped_task_without_its_gate_ends_too(start: Start) -> None:
     assert front.wait(PATIENCE) == 70
 
 
+def test_a_broken_way_to_the_gate_ends_the_task_with_70(start: Start) -> None:
+    """HLD-7: a relay that is gone is told as a gate that is gone, while the gate itself is well."""
+    ours, gate = gate_of_our_own()
+    way, relay = gate_of_our_own()
+    front = start(*WAITS, options=("--gate", str(ours), "--way", str(way)), pass_fds=(ours, way))
+    os.close(ours)
+    os.close(way)
+    assert line(front) == "ready\n"
+    os.close(relay)
+    assert front.wait(PATIENCE) == 70
+    os.close(gate)
+    assert front.stderr is not None
+    said = front.stderr.read()
+    assert said.count("\n") == 1
+    assert "relay" in said
+
+
+def test_a_way_that_ends_after_the_command_is_no_loss() -> None:
+    """HLD-7: only one that breaks while the task runs is lost."""
+    way, relay = gate_of_our_own()
+    done = run("--way", str(way), "true", pass_fds=(way,))
+    os.close(way)
+    os.close(relay)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_gate_that_ends_after_the_command_is_no_loss() -> None:
     """HLD-7: only a gate that goes while the task runs is lost."""
     ours, gate = gate_of_our_own()
