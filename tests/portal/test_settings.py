@@ -81,8 +81,11 @@ def test_a_phone_is_paired_and_stays_so(chromium: Chromium, tmp_path: Path, lab:
         assert phone.origin == f"https://{MACHINE4}:{PHONE_PORT}"
         phone.page.close()
         phone.page = phone.context.new_page()
-        phone.page.goto(phone.origin)
+        with phone.page.expect_response("**/api/proof") as proof:
+            phone.page.goto(phone.origin)
+        assert proof.value.status == 200
         phone.expect_line("live")
+        assert phone.page.evaluate("isSecureContext && Boolean(crypto.subtle)")
         desk.page.reload()
         desk.page.get_by_role("button", name="Revoke phone 1").click()
         phone.page.get_by_text("This page was signed out").wait_for()

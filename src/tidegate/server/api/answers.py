@@ -230,6 +230,15 @@ class SessionAnswer(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: float
 
 
+class ProofAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """An HMAC-SHA-256 in base64url. Its key is the SHA-256 of the token.
+
+    Its text is `tidegate proof 1`, the origin that this door listens at, and the number, with a line end between them.
+    """
+
+    proof: str
+
+
 class PairAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What a phone scans. `fingerprint` is the SHA-256 of the certificate that its browser will show."""
 

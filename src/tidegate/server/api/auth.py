@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from enum import Enum
 from hashlib import sha256
-from hmac import compare_digest
+from hmac import compare_digest, digest
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
@@ -175,6 +175,17 @@ class Auth:
             self._tokens[token_id] = revoked = token.replace(revoked=now)
         self._store.revoke_token(token_id, now)
         return revoked
+
+    def prove(self, token_id: int, text: bytes) -> bytes | None:
+        """Return what only who keeps this token can say of a text: an HMAC-SHA-256; None where it is not good.
+
+        The key is the token's SHA-256, which opens nothing.
+        """
+        with self._lock:
+            token = self._tokens.get(token_id)
+        if token is None or not _good(token, self._wall()):
+            return None
+        return digest(token.hash, text, "sha256")
 
     def used(self, token_id: int) -> bool:
         """Note that a token is used now; whether that is worth keeping, which is once in `TOUCH_SECONDS`."""

@@ -42,11 +42,15 @@ STOP_SECONDS: Final = 0.5
 
 
 class Door(msgspec.Struct, frozen=True):
-    """Where a connection came in. `hosts` are the Host headers it answers for, `origins` the pages that may ask."""
+    """Where a connection came in. `hosts` are the Host headers it answers for, `origins` the pages that may ask.
+
+    `origin` is where it listens, '' for no page can.
+    """
 
     kind: str
     hosts: frozenset[str]
     origins: frozenset[str]
+    origin: str = ""
 
     @property
     def is_unix(self) -> bool:
@@ -58,10 +62,11 @@ UNIX_DOOR: Final = Door("unix", frozenset(("localhost",)), frozenset())
 
 
 def tcp_door(scheme: str, names: Sequence[str], port: int) -> Door:
-    """Return the door of a TCP listener that answers to these names (IPv6 literals in brackets)."""
+    """Return the door of a TCP listener that answers to these names (IPv6 literals in brackets), its address first."""
     kind = "loopback" if scheme == "http" else "outside"
     hosts = frozenset(f"{name.lower()}:{port}" for name in names)
-    return Door(kind, hosts, frozenset(f"{scheme}://{host}" for host in hosts))
+    origin = f"{scheme}://{names[0].lower()}:{port}"
+    return Door(kind, hosts, frozenset(f"{scheme}://{host}" for host in hosts), origin)
 
 
 class _Connection(H11Protocol):

@@ -99,6 +99,13 @@ class Session(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     code: Annotated[str, Meta(min_length=1, max_length=200)]
 
 
+class ProofRequest(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Which token the asker has, by its id, and a number that it has just drawn: 256 random bits in base64url."""
+
+    token: _Count
+    number: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{43}(?![\s\S])", min_length=43, max_length=43)]
+
+
 class WebhookReply(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A one-time token that the webhook was sent: it names the question and the answer."""
 

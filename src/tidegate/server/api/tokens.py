@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from tidegate.server.api.answers import CodeAnswer, Done, NewTokenAnswer, PairAnswer, SessionAnswer, Tokens
+from tidegate.server.api.answers import CodeAnswer, Done, NewTokenAnswer, PairAnswer, ProofAnswer, SessionAnswer, Tokens
 from tidegate.server.api.auth import Role
 from tidegate.server.api.codes import OPENER_SECONDS, PAIR_SECONDS
 from tidegate.server.api.errors import ApiError
 from tidegate.server.api.operation import ANYONE, OWNER, Call, Operation
-from tidegate.server.api.requests import CodeRequest, NewToken, PairRequest, Session
+from tidegate.server.api.requests import CodeRequest, NewToken, PairRequest, ProofRequest, Session
 from tidegate.server.background import in_thread
 
 if TYPE_CHECKING:
     from tidegate.server.api.context import Context
+    from tidegate.server.api.listener import Door
     from tidegate.state.store import Token
 
 SESSION_SECONDS: Final = 30 * 86400.0
 MAX_SESSIONS: Final = 20
+PROOF: Final = "tidegate proof 1"
+"""What a proof is for, so that nothing else that is signed with the same key is one."""
 _PORTAL: Final = "portal"
 
 
@@ -84,6 +88,16 @@ class TokenOperations:
             ),
             Operation(
                 method="POST",
+                path="/api/proof",
+                summary="Have this door prove that it knows a token, without sending it",
+                do=self.proof,
+                body=ProofRequest,
+                answer=ProofAnswer,
+                role=ANYONE,
+                errors=(401, 409),
+            ),
+            Operation(
+                method="POST",
                 path="/api/pair",
                 summary="A QR code that gives a phone a token (where the server listens outside of loopback)",
                 do=self.pair,
@@ -133,6 +147,21 @@ class TokenOperations:
             await self._make_room()
         token, secret = await self._make(name, offer.role, expires_at, "a one-time code")
         return SessionAnswer(token=secret, id=token.id, role=offer.role.value, expires_at=expires_at)
+
+    async def proof(self, call: Call) -> ProofAnswer:
+        """Prove to a page that this is the server that gave it its token: another program may have its port by now.
+
+        The origin is where this door listens, and never what the asker says: who passes the question on from elsewhere
+        gets a proof that does not fit there.
+        """
+        door: Door = call.request.scope["state"]["door"]
+        if door.is_unix:
+            raise ApiError(409, "this door needs no proof", fix="its file is its owner's alone")
+        text = f"{PROOF}\n{door.origin}\n{call.body.number}"
+        proof = self._context.auth.prove(call.body.token, text.encode())
+        if proof is None:
+            raise ApiError(401, "this token is not known", fix="tidegate portal opens the portal anew")
+        return ProofAnswer(proof=urlsafe_b64encode(proof).rstrip(b"=").decode())
 
     async def pair(self, call: Call) -> PairAnswer:
         """Make a code for a phone, drawn as a picture."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+from hashlib import sha256
 from itertools import count
 
 import pytest
@@ -136,3 +138,19 @@ def test_use_is_kept_once_a_minute() -> None:
     assert not world.auth.used(99)
     world.auth.keep_use(token.id)
     assert world.store.touched == [(token.id, world.now)]
+
+
+def test_a_proof_is_of_a_token_that_is_good_and_gives_nothing_of_it_away() -> None:
+    """SRV-1: an HMAC with the token's hash as its key; another token's differs, and one that is over proves nothing."""
+    world = World()
+    token, secret = world.auth.create("a", Role.OWNER, None)
+    other, _ = world.auth.create("b", Role.OWNER, 1010.0)
+    proof = world.auth.prove(token.id, b"text")
+    assert proof == hmac.digest(sha256(secret.encode()).digest(), b"text", "sha256")
+    assert world.again().prove(token.id, b"text") == proof  # the next server is the same one to a page
+    assert len({proof, world.auth.prove(token.id, b"texu"), world.auth.prove(other.id, b"text")}) == 3
+    assert world.auth.prove(other.id + 1, b"text") is None
+    world.now = 1011.0
+    assert world.auth.prove(other.id, b"text") is None
+    world.auth.revoke(token.id)
+    assert world.auth.prove(token.id, b"text") is None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hmac
+import json
+from base64 import urlsafe_b64encode
+from hashlib import sha256
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.unit.server.api.running import Whole
+from tests.unit.server.api.running import Answer, Whole
 from tidegate.server.api.tokens import MAX_SESSIONS, SESSION_SECONDS, draw
 
 JSON = "application/json"
@@ -84,3 +88,51 @@ def test_a_qr_code_is_a_picture_that_needs_nothing_else() -> None:
     assert root.tag.endswith("svg")
     assert {child.tag.rpartition("}")[2] for child in root.iter()} <= {"svg", "path", "g", "rect"}
     assert svg != draw("https://192.0.2.1:7332/#code=abd")
+
+
+NUMBER = "n" * 43
+
+
+def _proof(whole: Whole, token: int, number: str = NUMBER, **headers: str) -> Answer:
+    body = json.dumps({"token": token, "number": number}).encode()
+    return whole.ask("POST", "/api/proof", body, Content_Type=JSON, **headers)
+
+
+def _proven(secret: str, origin: str, number: str = NUMBER) -> dict[str, str]:
+    key = sha256(secret.encode()).digest()
+    made = hmac.digest(key, f"tidegate proof 1\n{origin}\n{number}".encode(), "sha256")
+    return {"proof": urlsafe_b64encode(made).rstrip(b"=").decode()}
+
+
+@pytest.mark.parametrize("role", ["owner", "viewer"])
+def test_a_page_has_the_server_prove_itself(whole: Whole, role: str) -> None:
+    """SRV-1: whoever knows the token can check it; each number has a proof of its own, and no token travels."""
+    made = whole.send("POST", "/api/tokens", {"name": "page", "role": role}).json
+    origin = f"http://127.0.0.1:{whole.port}"
+    answer = _proof(whole, made["token"]["id"])
+    assert (answer.status, answer.json) == (200, _proven(made["secret"], origin))
+    assert _proof(whole, made["token"]["id"], "m" * 43).json == _proven(made["secret"], origin, "m" * 43)
+    assert whole.ask("GET", "/api/health", token=answer.json["proof"]).status == 401  # it opens nothing
+
+
+def test_a_proof_is_for_where_the_server_listens(whole: Whole) -> None:
+    """SRV-1: whatever name it was asked by; so one that is passed on to a page of another port does not fit there."""
+    made = whole.send("POST", "/api/tokens", {"name": "page"}).json
+    asked = _proof(whole, made["token"]["id"], Host=f"localhost:{whole.port}")
+    assert asked.json == _proven(made["secret"], f"http://127.0.0.1:{whole.port}")
+    assert _proof(whole, made["token"]["id"], Host="127.0.0.1:1").status == 421
+    page = _proof(whole, made["token"]["id"], Origin="http://127.0.0.1:1")
+    assert page.status == 403
+
+
+def test_no_proof_of_a_token_that_is_over_or_none(whole: Whole) -> None:
+    """SRV-2: 401 for one that is revoked or never was; what is no number is 400; over the socket 409."""
+    made = whole.send("POST", "/api/tokens", {"name": "page"}).json
+    number = made["token"]["id"]
+    assert _proof(whole, number + 1).status == 401
+    for wrong in ("", "n" * 42, "n" * 44, "n" * 42 + "=", "n" * 42 + "\n"):
+        assert _proof(whole, number, wrong).status == 400
+    body = json.dumps({"token": number, "number": NUMBER}).encode()
+    assert whole.ask("POST", "/api/proof", body, unix=True, Content_Type=JSON).status == 409
+    assert whole.send("DELETE", f"/api/tokens/{number}").status == 200
+    assert _proof(whole, number).status == 401

@@ -20,7 +20,10 @@ const PAGES = {
   home: ["Needs you", home], tasks: ["Tasks", tasks], task: ["Task", task], rules: ["Rules", rules], log: ["Log", log],
   settings: ["Settings", settings],
 };
-const LINKS = { live: "live", lost: "reconnecting", denied: "signed out" };
+const LINKS = { live: "live", lost: "reconnecting", stranger: "not your server", denied: "signed out" };
+const STRANGER = "Another program answers on this page's port: it could not prove that it is your Tidegate server, and was told"
+  + " nothing. Do not load this page again. Where the server runs now, tidegate portal opens it; if it comes back here, this"
+  + " page goes on.";
 
 const main = document.getElementById("main");
 let shown = { end: () => {} }; // the page that is drawn; one with cards has `ready` too
@@ -46,8 +49,8 @@ const title = () => count(waiting().length, PAGES[page][0]);
 function state(now, why) {
   const link = document.getElementById("link");
   const banner = document.getElementById("banner");
-  banner.hidden = now !== "lost";
-  say(banner, `The server does not answer${why && ` (${why})`}. Trying again; what is shown may be old, and nothing can be answered here.`);
+  banner.hidden = now !== "lost" && now !== "stranger";
+  say(banner, now === "stranger" ? STRANGER : `The server does not answer${why && ` (${why})`}. Trying again; what is shown may be old, and nothing can be answered here.`);
   if (link.dataset.state === now) return;
   link.dataset.state = now;
   say(document.getElementById("link-text"), now === "live" && !isOwner() ? "live, looking on" : LINKS[now]);
@@ -112,6 +115,10 @@ function moved() {
 }
 
 async function begin() {
+  if (location.hostname === "localhost") { // which may be another address too, and somebody else's
+    location.hostname = "127.0.0.1";
+    return;
+  }
   applyTheme();
   document.getElementById("skip").addEventListener("click", (event) => {
     event.preventDefault();

@@ -1,6 +1,7 @@
 /** The stream of events, for as long as the page lives. It comes back by itself and goes on after the last event. */
 
-import { ApiError, credentials } from "./api.js";
+import { ApiError, credentials, doubt, prove } from "./api.js";
+import { StrangerError } from "./proof.js";
 
 const RETRY = 1000; // milliseconds; doubled with each try, up to LONGEST
 const LONGEST = 5000;
@@ -8,17 +9,19 @@ const SILENT = 25000; // the server says something every ten seconds; after that
 
 /**
  * Follow the events. `on.event(kind, data)` gets each; `await on.fresh()` reads everything anew, first of all and where
- * events were missed; `on.state("live" | "lost" | "denied", why)` says how the line is. Returns once it is denied.
+ * events were missed; `on.state("live" | "lost" | "stranger" | "denied", why)` says how the line is. Returns once it is
+ * denied. Whoever answers has to prove who it is each time before it is sent anything (proof.js).
  */
 export async function follow(on) {
   let last = "";
   let wait = RETRY;
   for (;;) {
     const line = new AbortController();
-    let why = "";
+    let [now, why] = ["lost", ""];
     try {
+      await prove();
       const headers = { Accept: "text/event-stream", ...credentials(), ...(last && { "Last-Event-ID": last }) };
-      const answer = await fetch("/api/events", { headers, signal: line.signal, cache: "no-store" });
+      const answer = await fetch("/api/events", { headers, signal: line.signal, cache: "no-store", redirect: "error" });
       if (!answer.ok) throw new ApiError(answer.status, (await answer.json().catch(() => null))?.error);
       for await (const { id, kind, data } of frames(answer.body, line)) {
         if (kind === "hello" || kind === "reset") await on.fresh();
@@ -28,6 +31,7 @@ export async function follow(on) {
         on.state("live", "");
       }
     } catch (error) {
+      if (error instanceof StrangerError) now = "stranger";
       if (error instanceof ApiError) why = error.message;
       if (error.status === 401) {
         on.state("denied", why);
@@ -35,7 +39,8 @@ export async function follow(on) {
       }
     }
     line.abort();
-    on.state("lost", why);
+    doubt();
+    on.state(now, why);
     await pause(wait);
     wait = Math.min(wait * 2, LONGEST);
   }
