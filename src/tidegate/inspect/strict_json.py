@@ -1,0 +1,86 @@
+"""JSON that every reader reads alike (RFC 8259, I-JSON RFC 7493), since two act on it: ours and the service's.
+
+Invariant: what is returned is what any reader would have made of these bytes, or UnclearError. Refused is what readers
+differ on: a key twice in one object, also where only case or an underline tells them apart (some readers match keys so
+loosely), bytes that are no UTF-8, a byte order mark, NaN and Infinity, halves of surrogate pairs, more than one value,
+numbers that no double holds, and nesting deeper than some can follow.
+"""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+DEEPEST = 100  # System.Text.Json stops at 64, protobuf at 100: what is deeper is read by some only
+_LONGEST_NUMBER = 400  # characters; a double needs at most 325
+
+
+class UnclearError(ValueError):
+    """Two readers could differ on it, or it is no JSON; says why without repeating what it says."""
+
+
+def read(data: bytes) -> Any:
+    """Return the value of a text.
+
+    Raises:
+        UnclearError: see the head of the file.
+    """
+    try:
+        value = json.loads(
+            data.decode(), object_pairs_hook=_object, parse_constant=_constant, parse_float=_number, parse_int=_integer
+        )
+    except UnclearError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise UnclearError("the body is no JSON in UTF-8") from error
+    _check(value)
+    return value
+
+
+def plain(key: str) -> str:
+    """Return a key as the loosest of readers compares it."""
+    return key.replace("_", "").casefold()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({plain(key) for key, _ in pairs}) != len(pairs):
+        raise UnclearError("an object of the body has a key twice, or two that some readers take for one")
+    return dict(pairs)
+
+
+def _constant(_name: str) -> NoReturn:
+    raise UnclearError("the body has NaN or Infinity, which JSON does not know")
+
+
+def _number(text: str) -> float:
+    value = float(text) if len(text) <= _LONGEST_NUMBER else float("inf")
+    if value in {float("inf"), float("-inf")}:
+        raise UnclearError("the body has a number that no double holds")
+    return value
+
+
+def _integer(text: str) -> int:
+    _number(text)
+    return int(text)
+
+
+def _check(value: Any) -> None:
+    """Look at every part for what the parser lets through."""
+    level, depth = [value], 0
+    while level:
+        below: list[Any] = []
+        depth += any(isinstance(one, (dict, list)) for one in level)
+        if depth > DEEPEST:
+            raise UnclearError(f"the body is nested deeper than {DEEPEST}")
+        for one in level:
+            if isinstance(one, dict):
+                below += one
+                below += one.values()
+            elif isinstance(one, list):
+                below += one
+            elif isinstance(one, str) and not one.isascii() and any("\ud800" <= sign <= "\udfff" for sign in one):
+                raise UnclearError("the body has half of a surrogate pair")
+        level = below
