@@ -51,6 +51,7 @@ def doctor(*, escape: bool, hold: str, capture: str, fix: bool, as_json: bool) -
 
 
 def _checks() -> list[Check]:
+    from tidegate.doctor.attempts import check_attempts
     from tidegate.doctor.limits import check_limits
     from tidegate.doctor.policies import check_policies
     from tidegate.doctor.records import check_records
@@ -61,6 +62,7 @@ def _checks() -> list[Check]:
     return [
         *check_holds(),
         *check_limits(),
+        *check_attempts(),
         *check_records(environ),
         *check_server(environ),
         *check_policies(environ),

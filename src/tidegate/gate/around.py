@@ -39,6 +39,11 @@ class Around:
         self.reader: LogReader | None = None
         self.unclaimed = 0  # attempts of users without a task
 
+    @property
+    def reads(self) -> bool:
+        """Whether there is a log that it hears from."""
+        return self.reader is not None and self.reader.is_open
+
     def read_nflog(self, fd: int) -> None:
         """Read a socket that is bound to the rules' group, and own it from now on."""
         self._read(LogReader(self._gate, fd, nflog.attempts, self._take_from_nflog))

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidegate.addresses.surroundings import Surroundings
+    from tidegate.gate.around import Around
     from tidegate.gate.capture import Capture, CaptureSockets
     from tidegate.gate.door import Door
     from tidegate.gate.identity import Peers, Stranger, Strangers
@@ -100,6 +101,7 @@ class Gate:
         self._on_stranger = stranger
         self._peers: Peers | None = None
         self._strangers: Strangers | None = None
+        self.around: Around | None = None  # attempts of tasks on this machine's network: whoever opens the log sets it
         self._recorder = recorder
         self._recorded: set[Recorder] = set()  # those that took an event in this turn
         self._resolver = resolver
@@ -238,6 +240,8 @@ class Gate:
     def close(self) -> None:
         """Give all descriptors back."""
         self._cut_all()
+        if self.around is not None:
+            self.around.close()
         self._turned()
         if self._resolver is not None and self._own_resolver:
             self._resolver.close()

@@ -42,6 +42,11 @@ class LogReader:
         os.set_blocking(fd, False)
         gate.reactor.watch(fd, self, LEVEL)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether more may come."""
+        return self._fd >= 0
+
     def ready(self, _fd: int, _mask: int) -> None:
         """Messages are waiting; what this turn does not take is told of again."""
         for _ in range(BATCH):

@@ -11,31 +11,54 @@ Documentation/ABI/testing; linux/netfilter/nfnetlink_log.h.
 
 from __future__ import annotations
 
+import errno
 import os
 
 from tidegate.holds import netfilter
 
 NFLOG, KERNEL, NEITHER = "nflog", "kernel", ""
 KMSG = "/dev/kmsg"
+_OTHER_GROUPS = 1 << 15  # from here on; nobody is likely to have one of them
 FIRST_NETWORK = "net:[4026531833]"
 """The machine's first network namespace, from Linux 6.18 on (NET_NS_INIT_INO of linux/nsfs.h); no other ever has it."""
 FIRST_PIDS = "pid:[4026531836]"
 """The machine's first PID namespace (PID_NS_INIT_INO of linux/nsfs.h): what /proc/1 is there, is the machine's own."""
 
 
+def kind(group: int) -> str:
+    """Which of them there is here. Another that listens to this group now is as good as none: the kernel has nflog."""
+    for one in (group, _OTHER_GROUPS + os.getpid() % _OTHER_GROUPS):
+        try:
+            netfilter.open_log(one).close()
+        except OSError:
+            continue  # the kernel says EPERM for a group that another has, and for who may have none
+        return NFLOG
+    return _kernels_or_neither()
+
+
+def _kernels_or_neither() -> str:
+    try:
+        os.close(open_kernel_log())
+    except OSError:
+        return NEITHER
+    return KERNEL
+
+
 def open_attempts(group: int) -> tuple[str, int]:
-    """Open one of them, for a group that the rules name: which, and its descriptor; NEITHER and -1 where there is none.
+    """Open the one that there is, for a group that the rules name: which, and its descriptor; -1 where there is none.
 
     The rules have to log to the same one.
+
+    Raises:
+        OSError: EBUSY where another reads the group; or the log was there a moment ago.
     """
-    try:
-        return NFLOG, netfilter.open_log(group).detach()
-    except OSError:
-        pass  # another listens there, or the kernel has none
-    try:
-        return KERNEL, open_kernel_log()
-    except OSError:
-        return NEITHER, -1
+    found = kind(group)
+    if found == NFLOG:
+        try:
+            return found, netfilter.open_log(group).detach()
+        except OSError as error:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), f"nflog group {group}") from error
+    return found, open_kernel_log() if found == KERNEL else -1
 
 
 def open_kernel_log() -> int:

@@ -12,8 +12,8 @@ import json
 import os
 import subprocess
 
-from tidegate.holds import linux
-from tidegate.holds.uid_table import FAMILY, OWN, TABLE, change_text, table_text
+from tidegate.holds import attempt_log, linux
+from tidegate.holds.uid_table import FAMILY, LOG_GROUP, OWN, TABLE, change_text, table_text
 from tidegate.model.errors import StartError
 
 TYPE_CHECKING = False
@@ -60,7 +60,7 @@ def _load() -> bool:
     if now is not None and living():
         return False
     replace = "" if now is None else f"delete table {FAMILY} {TABLE}\n"
-    run(("-f", "-"), replace + table_text())
+    run(("-f", "-"), replace + _text())
     return rules() == wanted
 
 
@@ -193,6 +193,10 @@ def cannot_load(why: str) -> StartError:
     )  # fmt: skip
 
 
+def _text() -> str:
+    return table_text(nflog=attempt_log.kind(LOG_GROUP) == attempt_log.NFLOG)
+
+
 def _plain(text: str) -> list[Any]:
     """The parts of a listing that do not change while it is used."""
     kept = []
@@ -207,6 +211,7 @@ def _plain(text: str) -> list[Any]:
 
 def _elsewhere() -> str:
     """The listing of the table in a network namespace where it is the only one."""
+    text = _text()
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -214,7 +219,7 @@ def _elsewhere() -> str:
         try:
             os.close(reading)
             linux.unshare(linux.CLONE_NEWNET)
-            run(("-f", "-"), table_text())
+            run(("-f", "-"), text)
             answer = run(_LIST)
             status = 0
         except (OSError, NftError) as error:

@@ -50,8 +50,11 @@ def uid_of_mark(mark: int) -> int:
     return mark >> _MARK_SHIFT
 
 
-def table_text(first: int = FIRST, last: int = LAST) -> str:
-    """The whole table without an element, for `nft -f`. Loading it where it is adds its rules once more."""
+def table_text(first: int = FIRST, last: int = LAST, *, nflog: bool = True) -> str:
+    """The whole table without an element, for `nft -f`. Loading it where it is adds its rules once more.
+
+    Without `nflog` the kernel's own log is told of what is turned away, where there is no other (attempt_log.py).
+    """
     size = last - first + 1
     users = f"meta skuid {first}-{last}"
     marks = f"meta mark {mark_of(first):#x}-{mark_of(last) | 0xFFFF:#x}"
@@ -68,7 +71,7 @@ def table_text(first: int = FIRST, last: int = LAST) -> str:
     guards = "".join(f"  {rule} th dport @{GUARDED} reject\n" for rule in theirs)
     refusal = (
         f"  update @logged {{ meta skuid limit rate {LOGGED}/second burst {2 * LOGGED} packets }} "
-        f'log group {LOG_GROUP} prefix "{LOG_PREFIX}"\n'
+        f'log prefix "{LOG_PREFIX}" {f"group {LOG_GROUP}" if nflog else "flags skuid"}\n'
     )
     return f"""table {FAMILY} {TABLE} {{
 {maps} map {MARKS} {{ type uid : mark; size {size}; }}

@@ -31,6 +31,16 @@ class Served:
         self.listeners: list[Listener] = []
         self.capture: Capture | None = None
         self.logs: list[TurnedAway] = []
+        self.warning = ""  # what is not recorded of this command, for whoever started it
+        self._user = 0
+
+    def hear_around(self, task: GateTask, uid: int) -> None:
+        """Take what this user tries around the gate for the task's, until `close` (JRN-3)."""
+        from tidegate.runtime.attempts import around_of
+
+        around, self.warning = around_of(self._gate)
+        around.seat(uid, task)
+        self._user = uid
 
     def outward(self) -> list[Listener]:
         """Return those that the task connects to; not its published ports, where others come in."""
@@ -48,6 +58,9 @@ class Served:
         if self.capture is not None:
             self._gate.remove_capture(self.capture, cut=cut)
         self.logs, self.listeners, self.capture = [], [], None
+        user, self._user = self._user, 0
+        if user and self._gate.around is not None:
+            self._gate.around.leave(user)
 
 
 def serve_sockets(

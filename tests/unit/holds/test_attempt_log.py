@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -19,28 +20,32 @@ def test_nflog_is_taken_where_it_is() -> None:
     """JRN-3: the socket is bound to the group: another does not get it, and the next one does when it is closed."""
     kind, fd = attempt_log.open_attempts(GROUP)
     assert kind == attempt_log.NFLOG
-    with pytest.raises(OSError, match="log"):
-        netfilter.open_log(GROUP)
+    with pytest.raises(OSError, match="log") as caught:
+        attempt_log.open_attempts(GROUP)
+    assert caught.value.errno == errno.EBUSY
+    assert attempt_log.kind(GROUP) == attempt_log.NFLOG, "who comes second does not take the rules for others"
     os.close(fd)
-    netfilter.open_log(GROUP).close()
+    os.close(attempt_log.open_attempts(GROUP)[1])
 
 
-@pytest.mark.usefixtures("isolated")
 def test_the_kernels_log_is_next_and_then_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """HLD-7, JRN-3: where another has the group, the kernel's log; where that says nothing of us, neither."""
-    taken = netfilter.open_log(GROUP)
-    with open(os.devnull, "wb") as empty:
-        monkeypatch.setattr(attempt_log, "KMSG", os.devnull)
-        monkeypatch.setattr(attempt_log, "_is_told_there", lambda: True)
-        kind, fd = attempt_log.open_attempts(GROUP)
-        assert (kind, os.fstat(fd).st_rdev) == (attempt_log.KERNEL, os.fstat(empty.fileno()).st_rdev)
-        os.close(fd)
-        monkeypatch.setattr(attempt_log, "KMSG", "/nowhere/kmsg")
-        assert attempt_log.open_attempts(GROUP) == (attempt_log.NEITHER, -1)
-        monkeypatch.setattr(attempt_log, "KMSG", os.devnull)
-        monkeypatch.setattr(attempt_log, "_is_told_there", lambda: False)
-        assert attempt_log.open_attempts(GROUP) == (attempt_log.NEITHER, -1)
-    taken.close()
+    """HLD-7, JRN-3: where the kernel has no nflog, its own log; where that says nothing of us, neither."""
+
+    def missing(_group: int) -> None:
+        raise OSError(errno.EPROTONOSUPPORT, os.strerror(errno.EPROTONOSUPPORT))
+
+    monkeypatch.setattr(netfilter, "open_log", missing)
+    monkeypatch.setattr(attempt_log, "KMSG", os.devnull)
+    monkeypatch.setattr(attempt_log, "_is_told_there", lambda: True)
+    kind, fd = attempt_log.open_attempts(GROUP)
+    with open(os.devnull, "rb") as null:
+        assert (kind, os.fstat(fd).st_rdev) == (attempt_log.KERNEL, os.fstat(null.fileno()).st_rdev)
+    os.close(fd)
+    monkeypatch.setattr(attempt_log, "KMSG", "/nowhere/kmsg")
+    assert attempt_log.open_attempts(GROUP) == (attempt_log.NEITHER, -1)
+    monkeypatch.setattr(attempt_log, "KMSG", os.devnull)
+    monkeypatch.setattr(attempt_log, "_is_told_there", lambda: False)
+    assert attempt_log.open_attempts(GROUP) == (attempt_log.NEITHER, -1)
 
 
 @pytest.mark.usefixtures("isolated")

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from tidegate.gate import around
 from tidegate.holds import uid_table
 from tidegate.holds.uid_table import Ports, change_text, elements, mark_of, table_text, uid_of_mark
 
@@ -41,3 +48,18 @@ def test_a_change_is_one_transaction_of_elements() -> None:
     assert text.splitlines() == [
         "create element inet tidegate gates { 30001 . 1 }", "create element inet tidegate own { 30001 . 2 }",
     ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("isolated")
+@pytest.mark.parametrize("nflog", [True, False])
+def test_what_is_turned_away_is_logged_where_it_can_be_read(nflog: bool) -> None:
+    """JRN-3: to a group with nfnetlink_log, else to the kernel's log with whose it was; nft takes both."""
+    text = table_text(nflog=nflog)
+    assert (f"group {uid_table.LOG_GROUP}" in text) is nflog
+    assert ("flags skuid" in text) is not nflog
+    assert f'log prefix "{around.PREFIX}"' in text, "what the reader looks for"
+    nft = shutil.which("nft")
+    if nft is None or os.geteuid() != 0:
+        pytest.skip("only root has nft check a table with sockets' marks")
+    done = subprocess.run([nft, "-c", "-f", "-"], input=text, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr

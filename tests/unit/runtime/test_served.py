@@ -13,6 +13,7 @@ from tidegate.gate.gate import Gate, GateTask
 from tidegate.gate.identity import owned_by
 from tidegate.holds.inside import ADDRESSED, DATAGRAMS, MET, MOULD, PROXY, STREAMS, TaskSockets
 from tidegate.runtime.served import serve_sockets
+from tidegate.wire.attempt import Attempt
 
 
 def _listening() -> int:
@@ -80,4 +81,24 @@ def test_who_does_not_belong_comes_in_nowhere() -> None:
     assert len(guarded.outward()) == 3
     assert all(one.identify is not None for one in guarded.outward())
     guarded.close(cut=True)
+    gate.close()
+
+
+@pytest.mark.usefixtures("isolated")
+def test_what_its_user_tries_is_the_tasks_until_it_is_closed() -> None:
+    """JRN-3: an attempt is in the task's journal while it is served; afterwards the user may be another's."""
+    gate = _gate()
+    recording = Recording()
+    served = serve_sockets(
+        gate, GateTask("t1", policy_of(), recorder=recording), TaskSockets((PROXY,), (_listening(),)), ()
+    )
+    served.hear_around(GateTask("t1", policy_of(), recorder=recording), 30001)
+    assert gate.around is not None
+    attempt = Attempt("tcp", bytes((1, 2, 3, 4)), 443, 30001)
+    for _ in range(3):
+        gate.around.take(attempt)
+    served.close(cut=True)
+    assert [(event.host, event.count) for event in recording.events] == [("1.2.3.4", 1), ("1.2.3.4", 2)]
+    gate.around.take(attempt)
+    assert (gate.around.unclaimed, len(recording.events)) == (1, 2)
     gate.close()
