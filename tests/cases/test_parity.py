@@ -242,6 +242,7 @@ def seen(product: Product, done: subprocess.CompletedProcess[str], before: set[P
     lines = {name: plain(product, text).splitlines() for name, text in texts.items()}
     for name in ("record", "net.jsonl"):
         lines[name].sort()  # a line is written when its connection has ended, which two may do at once
+    lines["err"].sort(key=lambda line: line if line.startswith("net: ") else "")
     return [f"{name}: {line}" for name, found in lines.items() for line in found]
 
 

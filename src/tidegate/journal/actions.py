@@ -2,11 +2,13 @@
 
     <folder>/actions.jsonl             what is written to (segments.py has the others)
     <folder>/actions.torn              what a crash left of a last line
+    <folder>/actions.lock              held while a line is written (file_lock.py)
     <keys>/actions.key, actions.head   where no task can read (heads.py)
 
 Rules of the file:
 
-* One writer: it holds a lock on the file. `append` may be called from any thread.
+* A server and runs beside it write to one chain: each holds the lock for one line, and goes on behind what others
+  wrote meanwhile. Who is kept out for too long loses the line, counted. `append` may be called from any thread.
 * A line is written, then the head. A crash between them leaves a sealed line that the next start takes up; a crash
   in the middle of a line leaves a torn one, which the next start sets aside, and the chain goes on.
 * What cannot be written is counted and becomes a `journal.lost` line once the disk takes lines again: no task is
@@ -19,14 +21,14 @@ Rules of the file:
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import threading
 
 from tidegate.journal.chain import Head, make_line, read_line
+from tidegate.journal.file_lock import FileLock
 from tidegate.journal.files import open_regular, require_regular
 from tidegate.journal.heads import HeadFile, make_key, newest_head, read_key
-from tidegate.journal.segments import LIVE_NAME, TORN_NAME, older_segments, segment_name
+from tidegate.journal.segments import LIVE_NAME, LOCK_NAME, TORN_NAME, backwards, older_segments, segment_name
 from tidegate.model.errors import StartError
 
 TYPE_CHECKING = False
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 64 * 1024 * 1024  # of one file: about 150,000 lines
 KEPT = 15  # older files: a gigabyte in all
 _TAIL = 1 << 20  # read back to find the last line, which is far shorter
+_PATIENCE = 1.0  # seconds for which another process may hold the lock: it holds it for one line
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
@@ -68,15 +71,20 @@ class ActionLog:
         self._lost = 0
         self._why = ""
         self._path = os.path.join(folder, LIVE_NAME)
-        self._fd = _open_locked(self._path)
+        self._keys = keys
+        self._fd = self._size = -1
         self._heads: HeadFile | None = None
+        self._beside = _open_lock(folder)
         try:
+            self._beside.take(_PATIENCE)
+            self._fd = _open(self._path)
             self._size = os.fstat(self._fd).st_size
             empty = not self._size and not older_segments(folder)
             self._key = make_key(keys) if empty else read_key(keys)
             self._heads = HeadFile(keys, self._key)
             self._head = newest_head(keys, self._key) or Head()
             self._take_up()
+            self._beside.give()
         except OSError as error:
             self.close()
             raise StartError(
@@ -102,10 +110,16 @@ class ActionLog:
         """
         with self._lock:
             try:
-                if self._lost:
-                    self._add("journal.lost", "", {"count": self._lost, "why": self._why})
-                    self._lost = 0
-                return self._add(kind, task, fields, durable=durable)
+                # Once lines are lost, nobody is held up again until the lock is free.
+                self._beside.take(0 if self._lost and not durable else _PATIENCE)
+                try:
+                    self._go_on()
+                    if self._lost:
+                        self._add("journal.lost", "", {"count": self._lost, "why": self._why})
+                        self._lost = 0
+                    return self._add(kind, task, fields, durable=durable)
+                finally:
+                    self._beside.give()
             except OSError as error:
                 if durable:
                     raise
@@ -113,8 +127,9 @@ class ActionLog:
                 return 0
 
     def close(self) -> None:
-        """Let go of the files and the lock. No call may follow."""
+        """Let go of the files. No call may follow."""
         with self._lock:
+            self._beside.close()
             if self._fd >= 0:
                 os.close(self._fd)
                 self._fd = -1
@@ -148,7 +163,7 @@ class ActionLog:
     def _rotate(self, heads: HeadFile) -> None:
         try:
             first = self._first_line(self._path).seq or 1  # it is not 0 but where someone else wrote it
-            fd = _open_locked(f"{self._path}.new")
+            fd = _open(f"{self._path}.new")
             os.rename(self._path, os.path.join(self._folder, segment_name(first)))
             os.rename(f"{self._path}.new", self._path)
         except (OSError, StartError):
@@ -169,8 +184,27 @@ class ActionLog:
         with open_regular(path) as file:
             return read_line(file.readline().rstrip(b"\n"), self._key)
 
+    def _go_on(self) -> None:
+        """See whether another process has written, or begun a new file, and go on behind that."""
+        try:
+            there = os.stat(self._path, follow_symlinks=False)
+        except FileNotFoundError:
+            there = None  # somebody took it away
+        found = os.fstat(self._fd)
+        if there is None or not os.path.samestat(there, found):
+            try:
+                fd = _open(self._path)
+            except StartError as error:
+                raise OSError(errno.EIO, error.what) from None
+            os.close(self._fd)
+            self._fd, self._size, found = fd, -1, os.fstat(fd)
+        if found.st_size != self._size:
+            self._size = found.st_size
+            self._head = newest_head(self._keys, self._key) or self._head
+            self._take_up()
+
     def _take_up(self) -> None:
-        """Go on where the lines end, and put into the log what is not as it was left."""
+        """Find the last line, and put into the log what is not as it was left."""
         torn = self._set_torn_aside()
         found, path, foreign = self._last_line()
         head = self._head
@@ -186,24 +220,30 @@ class ActionLog:
 
     def _note(self, kind: str, text: str, **fields: Any) -> None:
         self._warn(text if kind == "journal.torn" else f"{text}: see tidegate log verify")
-        self.append(kind, **fields)
+        try:
+            self._add(kind, "", fields)
+        except OSError as error:
+            self._failed(error)
 
     def _last_line(self) -> tuple[SealedLine | None, str, bool]:
         """Return the last line that is ours, the file it is in, and whether lines of someone else stand behind it."""
         foreign = False
         for path in (self._path, *reversed(older_segments(self._folder))):
-            with open_regular(path) as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - _TAIL))
-                for raw in reversed(file.read().splitlines()):
-                    line = read_line(raw, self._key)
-                    if line.fields is not None:
-                        return line, path, foreign
-                    foreign = True
+            left = _TAIL
+            for raw in backwards(path):
+                line = read_line(raw, self._key)
+                if line.fields is not None:
+                    return line, path, foreign
+                foreign = True
+                left -= len(raw) + 1
+                if left < 0:
+                    break
         return None, self._path, foreign
 
     def _set_torn_aside(self) -> int:
         """Cut what stands behind the last newline, keep it in a file beside, and return its length."""
+        if not self._size or os.pread(self._fd, 1, self._size - 1) == b"\n":
+            return 0
         start = max(0, self._size - _TAIL)
         tail = os.pread(self._fd, self._size - start, start)
         torn = tail[tail.rfind(b"\n") + 1 :]
@@ -224,9 +264,8 @@ def _write_whole(fd: int, data: bytes) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _open_locked(path: str) -> int:
+def _open(path: str) -> int:
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         fd = os.open(path, _APPEND, 0o600)
         try:
             require_regular(fd, path)
@@ -234,15 +273,21 @@ def _open_locked(path: str) -> int:
             os.close(fd)
             raise
     except OSError as error:
-        why = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
-        raise StartError(
-            f"the action log {path!r} cannot be opened: {why}", fix="see that its folder is yours", code="journal"
-        ) from None
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(fd)
-        raise StartError(
-            f"the action log {path!r} is written by another process", fix="stop the other server", code="journal"
-        ) from None
+        raise _cannot(path, error) from None
     return fd
+
+
+def _open_lock(folder: str) -> FileLock:
+    path = os.path.join(folder, LOCK_NAME)
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        return FileLock(path)
+    except OSError as error:
+        raise _cannot(path, error) from None
+
+
+def _cannot(path: str, error: OSError) -> StartError:
+    why = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
+    return StartError(
+        f"the action log {path!r} cannot be opened: {why}", fix="see that its folder is yours", code="journal"
+    )

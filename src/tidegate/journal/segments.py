@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LIVE_NAME = "actions.jsonl"
 TORN_NAME = "actions.torn"
+LOCK_NAME = "actions.lock"
 _DIGITS = 10
 _BLOCK = 65536  # read at once from the end
 
@@ -75,7 +76,7 @@ def newest(folder: str, *, before: int = 0, kinds: Collection[str] = (), task: s
         first = first_of(os.path.basename(path))
         if before and first >= before:
             continue
-        for raw in _backwards(path):
+        for raw in backwards(path):
             line = _wanted(raw, kinds, task)
             if line is not None and (not before or line["seq"] < before):
                 yield line
@@ -92,7 +93,8 @@ def _wanted(raw: bytes, kinds: Collection[str], task: str) -> dict[str, Any] | N
     return line if wanted else None
 
 
-def _backwards(path: str) -> Iterator[bytes]:
+def backwards(path: str) -> Iterator[bytes]:
+    """Yield the whole lines of a file without their newlines, newest first."""
     with open_regular(path) as file:
         at = file.seek(0, os.SEEK_END)
         held = b""

@@ -15,6 +15,7 @@ from tidegate.questions.errors import AlreadyAnsweredError
 from tidegate.questions.shape import question_shape
 from tidegate.questions.shell import Desk
 from tidegate.questions.values import AskingTask
+from tidegate.runtime.answers import AnswerBook
 from tidegate.state.folders import folder_key, why_not_remembered
 from tidegate.state.sqlite import open_store
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tidegate.model.reason import Reason
     from tidegate.model.verdict import Phase
     from tidegate.questions.values import QuestionEvent
+    from tidegate.runtime.alone import AloneBook
 
 BY = "terminal"
 _TICK = 1.0  # seconds between looks at the clocks, at most
@@ -42,23 +44,34 @@ class TerminalDesk:
     """
 
     def __init__(
-        self, order: dict[str, Any], *, locked: bool, say: Callable[[tuple[Any, ...]], None], wall: Callable[[], float]
+        self,
+        order: dict[str, Any],
+        alone: AloneBook,
+        *,
+        locked: bool,
+        say: Callable[[tuple[Any, ...]], None],
+        wall: Callable[[], float],
     ) -> None:
         self._task = order["task"]
+        self._alone = alone
         self._say = say
         self._attended = True
         self._ticking = False
         self._gate: Gate | None = None
         self._gate_task: GateTask | None = None
         self._store = open_store(order["state"])
+        self._answers = AnswerBook(self._store, alone.open(), alone.folder, warn=lambda line: say(("warn", line)))
         try:
+            self._answers.put_right()
             wait = order.get("wait_seconds") or self._store.settings().wait_seconds
         except TidegateError as error:
             raise StartError(error.what, fix=error.fix, code="store") from None
+        except OSError as error:
+            raise StartError(f"the action log cannot be used: {error.strerror}", code="journal") from None
         self.desk = Desk(
             clock=monotonic,
             wall=wall,
-            save=self._store.save_answer,
+            save=self._answers.save,
             release=self._release,
             cut=self._cut,
             tell=self._tell,
@@ -115,6 +128,13 @@ class TerminalDesk:
         if event.kind == "failed":
             self._say(("warn", f"{event.question.host}:{event.question.port}: {event.question.problem}"))
             return
+        if event.kind == "opened":
+            self._alone.add(
+                "question.opened", question=event.question.id, host=str(event.question.decision.destination)
+            )
+            self._alone.flush()
+        elif event.kind in ("expired", "ended"):
+            self._alone.add(f"question.{event.kind}", question=event.question.id)
         self._say(("asked" if event.kind in _LIVE else "closed", question_shape(event.question, "")))
         self._set_clock()
 

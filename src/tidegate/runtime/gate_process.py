@@ -6,8 +6,8 @@ Conversation on the channel (runtime/channel.py), the front speaks first:
                      "environment": {proxies}, "protected_ports": (...), "own_names": (host names of the task),
                      "met": {phase: services of this machine that are met inside},
                      "publish": (--publish as plain tuples),
-                     "ask": "ask" where questions are asked at the front's terminal; then "folder", "home" and
-                     "state" (the state folder) too}
+                     "ask": "ask" where questions are asked at the front's terminal; then "home" too,
+                     "folder", "command", "hold", "state" (the state folder): for the action log}
     gate  -> front  ("ready",) or ("failed", what, fix)
     front -> gate   ("sockets", roles) with the descriptors made inside the task's network, one for each role
     gate  -> front  ("serving",)
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tidegate.journal.tasklog import TaskLog
     from tidegate.model.event import Event
     from tidegate.model.publish import Publish
+    from tidegate.runtime.alone import AloneBook
     from tidegate.runtime.asking import TerminalDesk
 
 _TICK = 1.0  # seconds between looks at folded refusals
@@ -56,10 +57,11 @@ class Books:
     has said when the task began, so that nothing of the task is ever taken for it.
     """
 
-    def __init__(self, log: TaskLog) -> None:
+    def __init__(self, log: TaskLog, alone: AloneBook | None = None) -> None:
         from tidegate.journal.summary import Summary
 
         self._log = log
+        self._alone = alone
         self._early: list[Event] | None = []
         self.summary = Summary()
 
@@ -74,6 +76,8 @@ class Books:
         """Take an event that is the task's own, not the self-test's."""
         self._log.record(event)
         self.summary.add(event)
+        if self._alone is not None:
+            self._alone.take(event)
 
     def begin(self, at: float) -> None:
         """Drop what began before `at`, and take the rest."""
@@ -138,6 +142,7 @@ def _serve(channel: socket) -> None:
     from tidegate.holds.inside import TaskSockets
     from tidegate.journal.tasklog import MAX_BYTES, UNBOUNDED, TaskLog
     from tidegate.policy.snapshot import from_plain
+    from tidegate.runtime.alone import AloneBook
     from tidegate.runtime.served import serve_sockets
 
     order: dict[str, Any] = receive(channel)[0]
@@ -154,7 +159,8 @@ def _serve(channel: socket) -> None:
     # A log that a person named lies where the task may see it, covered: a fresh one after rotation would not be.
     bound = MAX_BYTES if order["rotate"] else UNBOUNDED
     log = TaskLog(order["log"], order["task"], clock=time.time, warn=warn, max_bytes=bound)  # noqa: TID251  the clock comes in here
-    books = Books(log)
+    alone = AloneBook(order, clock=time.time, warn=warn)  # noqa: TID251  likewise
+    books = Books(log, alone)
     policy = from_plain(order["policy"])
     desk: TerminalDesk | None = None
     if order.get("ask") == ASK:
@@ -162,6 +168,7 @@ def _serve(channel: socket) -> None:
 
         desk = TerminalDesk(
             order,
+            alone,
             locked=policy.locked,
             say=tell,
             wall=time.time,  # noqa: TID251  likewise
@@ -230,6 +237,7 @@ def _serve(channel: socket) -> None:
 
     def tick() -> None:
         log.tick()
+        alone.tick()
         gate.later(_TICK, tick)
 
     gate.register(channel.fileno(), heard)
@@ -242,7 +250,8 @@ def _serve(channel: socket) -> None:
     served.close(cut=False)  # writes what was counted
     gate.close()
     books.close()
-    if desk is not None:
-        desk.close()
     if finishing[0]:
         send(channel, ("summary", books.summary.rows(), books.summary.more))
+    alone.close()  # last: whatever becomes of the log, the front has its counts
+    if desk is not None:
+        desk.close()

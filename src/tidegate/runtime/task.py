@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tidegate.journal.summary import Row
     from tidegate.model.publish import Publish
     from tidegate.policy.policy import Policy
+    from tidegate.runtime.alone import AloneBook
     from tidegate.runtime.link import Link
     from tidegate.runtime.outcome import Outcome
     from tidegate.runtime.server_link import ServerLink
@@ -263,14 +264,34 @@ def run_without_gate(
             | _about(order, hold.name)
         )
         link.confirm_known()
+    book = None
+    if link is None and hold.name == "open":
+        book = _book(order, hold.name)
     environment = dict(order.environ) if hold.name == "open" else without_proxies(order.environ)
     environment["TIDEGATE_TASK"] = order.task
-    running = hold.launch(_spec(order, environment, stdio), keys.serve if keys is not None else None)
-    if link is None:
-        return Ended(Front(running, stdio, gate_fd=None, inbox=inbox).run(), None)
+    try:
+        running = hold.launch(_spec(order, environment, stdio), keys.serve if keys is not None else None)
+        if link is None:
+            return Ended(Front(running, stdio, gate_fd=None, inbox=inbox).run(), None)
+    finally:
+        if book is not None:
+            book.close()
     outcome = Front(running, stdio, gate_fd=link.fileno(), inbox=inbox, on_gate_message=link.heard, gone="").run()
     link.finish()
     return Ended(outcome, None)
+
+
+def _book(order: Order, hold: str) -> AloneBook:
+    """A network without a gate is an event (HLD-5): it is in the action log before the command begins."""
+    import time
+
+    from tidegate.runtime.alone import AloneBook
+    from tidegate.runtime.outcome import say
+
+    about = {"task": order.task, "phase": order.phase, "state": order.state, **_about(order, hold)}
+    book = AloneBook(about, clock=time.time, warn=say)  # noqa: TID251  the clock comes in here
+    book.begin()
+    return book
 
 
 def _about(order: Order, hold: str) -> dict[str, Any]:

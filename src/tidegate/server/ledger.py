@@ -10,6 +10,7 @@ import json
 import threading
 from typing import TYPE_CHECKING
 
+from tidegate.journal import task_lines
 from tidegate.journal.summary import FIELDS
 from tidegate.model.errors import NotSavedError, UsageError
 from tidegate.policy.decide import decide
@@ -114,9 +115,12 @@ class Ledger:
 
         remembered = await in_thread(keep)
         if not again:
-            self.log.append(
-                "task.created", task.id, name=task.name, folder=task.folder.path, command=list(task.command),
-                phase=task.phase.value, hold=task.hold, by=task.by,
+            self._write(
+                task.id,
+                task_lines.created(
+                    name=task.name, folder=task.folder.path, command=task.command, phase=task.phase.value,
+                    hold=task.hold, by=task.by,
+                ),
             )  # fmt: skip
         return remembered
 
@@ -181,7 +185,7 @@ class Ledger:
         shown = task.view()
         self._ends[task.id] = TaskEnd(task.id, at, outcome, shown["connections"], shown["refused"])
         await in_thread(self.keep_ends)
-        self.log.append("task.ended", task.id, outcome=outcome)
+        self._write(task.id, task_lines.task_ended(outcome))
         self.publish("task", shown | {"state": "ended", "ended_at": at, "outcome": outcome})
 
     def keep_ends(self) -> None:
@@ -205,20 +209,21 @@ class Ledger:
 
     def exec_started(self, exec_: Exec) -> None:
         """A command begins."""
-        self.log.append("exec.started", exec_.task.id, exec=exec_.id, command=list(exec_.command), hold=exec_.hold)
-        if exec_.hold == "open":
-            self.log.append("open.network", exec_.task.id, exec=exec_.id)
+        self._write(exec_.task.id, *task_lines.exec_started(exec_.id, exec_.command, exec_.hold))
 
     def exec_ended(self, exec_: Exec, counted: tuple[list[Row], int]) -> None:
         """A command has ended."""
         rows, more = counted
         connections = sum(int(row[_COUNT]) for row in rows) + more
-        self.log.append("exec.ended", exec_.task.id, exec=exec_.id, connections=connections)
+        self._write(exec_.task.id, task_lines.exec_ended(exec_.id, connections))
 
     def refused(self, task: Living, line: Line) -> None:
         """Something was refused. On the gate's thread."""
-        kind, fields = line
-        self.log.append(kind, task.id, **fields)
+        self._write(task.id, line)
+
+    def _write(self, task: str, *lines: Line) -> None:
+        for kind, fields in lines:
+            self.log.append(kind, task, **fields)
 
     def connection(self, event: Event) -> None:
         """A line of a journal was written. On the gate's thread."""

@@ -21,8 +21,8 @@ from tidegate.model.errors import TidegateError
 from tidegate.model.host import bracketed
 from tidegate.model.question import Answer
 from tidegate.questions.shell import Desk
+from tidegate.runtime.answers import AnswerBook
 from tidegate.runtime.state import FRONT_SOCKET, key_folder, log_folder, make_private_folder
-from tidegate.server.answers import AnswerBook
 from tidegate.server.background import in_thread, start
 from tidegate.server.bus import Bus
 from tidegate.server.front_door import FrontDoor

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.product import REPOSITORY
 from tests.unit.journal.actions_log import Written
 from tests.unit.journal.not_files import put, word
+from tidegate.journal.file_lock import FileLock
 from tidegate.journal.heads import HEAD_NAME, KEY_NAME
-from tidegate.journal.segments import newest, older_segments, read
+from tidegate.journal.segments import LOCK_NAME, newest, older_segments, read
 from tidegate.model.errors import StartError
 
 
@@ -46,14 +48,82 @@ def test_the_chain_goes_on_after_a_restart(tmp_path: Path) -> None:
     assert written.warned == []
 
 
-def test_one_writer(tmp_path: Path) -> None:
-    """Two chains in one file would be none: the second writer is refused."""
+WRITER = """
+import sys
+sys.path.insert(0, sys.argv[3])
+from tidegate.journal.actions import ActionLog
+log = ActionLog(sys.argv[1], sys.argv[2], clock=lambda: 0.0, warn=print, max_bytes=20000, kept=1000)
+for number in range(int(sys.argv[4])):
+    assert log.append("net.blocked", "t", host=f"h{number}.test:443", durable=number % 9 == 0)
+"""
+
+
+def writer(written: Written, count: int) -> subprocess.Popen[str]:
+    """Start another process that writes so many lines."""
+    source = str(REPOSITORY / "src")
+    argv = [sys.executable, "-I", "-c", WRITER, str(written.folder), str(written.keys), source, str(count)]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+
+
+def test_many_processes_write_one_chain(tmp_path: Path) -> None:
+    """JRN-2: a server and runs beside it, over new files too: every line is there, in one chain."""
+    written = Written(tmp_path)
+    log = written.open(max_bytes=20000, kept=1000)
+    children = [writer(written, 150) for _ in range(3)]
+    for _ in range(150):
+        assert log.append("question.opened", "t")
+    assert [(child.communicate(timeout=60)[0], child.returncode) for child in children] == [("", 0)] * 3
+    assert log.append("server.stopped") == 601
+    log.close()
+    found = written.verify()
+    assert (found.ok, found.lines, found.head) == (True, 601, 601)
+    assert len(older_segments(str(written.folder))) > 2
+    assert written.warned == []
+
+
+def test_what_another_left_torn_is_set_aside_while_this_one_lives(tmp_path: Path) -> None:
+    """JRN-2, B70: a process that was killed in the middle of a line; whoever writes next goes on."""
     written = Written(tmp_path)
     log = written.open()
-    with pytest.raises(StartError, match="another process"):
-        written.open()
+    log.append("a")
+    with written.live.open("ab") as file:
+        file.write(b'{"seq":2,"at"')
+    assert log.append("b") == 3
     log.close()
-    written.open().close()
+    assert kinds(written) == ["a", "journal.torn", "b"]
+    assert written.verify().ok
+
+
+def test_who_is_kept_out_loses_the_line_and_says_so(tmp_path: Path) -> None:
+    """JRN-5: a process that stopped with the lock in its hand holds nobody up for long; a durable line raises."""
+    written = Written(tmp_path)
+    log = written.open()
+    log.append("a")
+    held = FileLock(str(written.folder / LOCK_NAME))
+    held.take(0)
+    with pytest.raises(OSError, match="busy"):
+        log.append("b", durable=True)
+    assert (log.append("c"), log.append("d")) == (0, 0)
+    with pytest.raises(StartError, match="cannot be used"):
+        written.open()
+    held.close()
+    assert log.append("e") == 3
+    log.close()
+    assert kinds(written) == ["a", "journal.lost", "e"]
+    assert next(line for line in read(str(written.folder)) if line["type"] == "journal.lost")["count"] == 2
+    assert len(written.warned) == 1
+
+
+def test_a_log_that_is_taken_away_is_begun_anew_and_stays_on_record(tmp_path: Path) -> None:
+    """JRN-2: nothing is written where nobody can read it; the line that says what is missing comes first."""
+    written = Written(tmp_path)
+    log = written.open()
+    log.append("a")
+    written.live.unlink()
+    assert log.append("b") == 3
+    log.close()
+    assert kinds(written) == ["journal.cut", "b"]
+    assert not written.verify().ok
 
 
 def test_threads_do_not_mix_lines(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tidegate.model.reason import Reason
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.decide import decide
 from tidegate.policy.layers import command_line, join
+from tidegate.runtime.alone import AloneBook
 from tidegate.runtime.asking import TerminalDesk
 from tidegate.state.folders import folder_key
 from tidegate.state.sqlite import open_store
@@ -56,8 +57,12 @@ class World:
         self.folder = folder
         self.said: list[Any] = []
         self.loop = _Loop()
-        order = {"task": "t1", "state": str(self.state), "folder": str(folder), "home": home}
-        self.desk = TerminalDesk(order, locked=locked, say=self.said.append, wall=lambda: 1000.0)
+        order = {
+            "task": "t1", "state": str(self.state), "folder": str(folder), "home": home, "command": ("true",),
+            "phase": "runtime", "hold": "netns",
+        }  # fmt: skip
+        alone = AloneBook(order, clock=lambda: 1000.0, warn=lambda line: self.said.append(("warn", line)))
+        self.desk = TerminalDesk(order, alone, locked=locked, say=self.said.append, wall=lambda: 1000.0)
         self.desk.serve(self.loop, object())  # type: ignore[arg-type]
 
     def ask(self, where: str = "a.test:443") -> list[Decision]:

@@ -44,6 +44,10 @@ class Served:
             "own_names": (),
             "met": {"runtime": (), "install": ()},
             "publish": (),
+            "folder": "/",
+            "command": ("true",),
+            "hold": "netns",
+            "state": str(log.parent / "state"),
         } | order
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = self.listener.getsockname()

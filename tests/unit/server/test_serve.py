@@ -16,8 +16,11 @@ import pytest
 from tests.unit.server.kit import Front, actions, policy, served, until
 from tidegate.gate.gate import GateTask
 from tidegate.gate.identity import owned_by
+from tidegate.journal.file_lock import FileLock
+from tidegate.journal.segments import LOCK_NAME
 from tidegate.model.errors import NotSavedError, StartError
 from tidegate.model.question import NO_TERMS, Answer, State
+from tidegate.runtime.state import log_folder
 from tidegate.server.serve import LOST, Server
 from tidegate.state.settings import Settings
 from tidegate.state.sqlite import open_store
@@ -171,13 +174,11 @@ def test_an_answer_that_the_log_cannot_take_is_remembered_nowhere(tmp_path: Path
         for answer in (Answer.TASK, Answer.REMEMBER):
             waiting = await _asked(server, front, A)
             question = server.desk.questions()[0]
-            disk, full = os.dup(server.log._fd), os.open("/dev/full", os.O_WRONLY)
-            os.dup2(full, server.log._fd)
+            other = FileLock(os.path.join(log_folder(server.state), LOCK_NAME))
+            other.take(10)
             with pytest.raises(NotSavedError):
                 await server.answer(question.id, answer, NO_TERMS, "me")
-            os.dup2(disk, server.log._fd)
-            os.close(disk)
-            os.close(full)
+            other.close()
             assert b" 403 " in (await waiting)[2]
             assert server.store.answers("t1") == server.store.grants("t1") == server.store.rules() == ()
         waiting = await _asked(server, front, A)

@@ -1,4 +1,4 @@
-"""tidegate.server.answers: an answer is in the store and in the action log, or in neither."""
+"""tidegate.runtime.answers: an answer is in the store and in the action log, or in neither."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.state.conformance import answer, task
 from tidegate.journal.actions import ActionLog
 from tidegate.journal.segments import read
 from tidegate.model.question import Answer
-from tidegate.server.answers import ANSWERED, REMEMBERED, STARTED, AnswerBook
+from tidegate.runtime.answers import ANSWERED, REMEMBERED, STARTED, AnswerBook
 from tidegate.state.sqlite import open_store
 
 if TYPE_CHECKING:

@@ -7,25 +7,31 @@ Rules of the file:
 * What the log cannot take is taken back from the store. A server that was killed between the two left an answer
   without a mark: the next one keeps it where the log has it, and takes it back where the log does not. Nobody was told
   of that one, and nobody passed on it.
+* A server and runs that ask alone have one store and one log: each holds a lock while it keeps an answer, so that no
+  other one takes it for half saved.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from tidegate.journal.file_lock import FileLock
 from tidegate.journal.segments import newest
 from tidegate.model.errors import TidegateError
 from tidegate.model.host import bracketed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tidegate.journal.actions import ActionLog
     from tidegate.model.question import AnswerRecord
     from tidegate.state.store import RuleRecord, Store
 
 ANSWERED, REMEMBERED, STARTED = "question.answered", "rule.remembered", "server.started"
+_LOCK_NAME = "answers.lock"
+_PATIENCE = 5.0  # seconds for which another process may be saving one
 
 
 class AnswerBook:
@@ -43,6 +49,19 @@ class AnswerBook:
         Raises:
             NotSavedError, OSError: when it is not on the disk; then it does not count.
         """
+        with self._alone():
+            return self._saved(record)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        lock = FileLock(os.path.join(self._folder, _LOCK_NAME))
+        try:
+            lock.take(_PATIENCE)
+            yield
+        finally:
+            lock.close()
+
+    def _saved(self, record: AnswerRecord) -> RuleRecord | None:
         where: dict[str, Any] = {"host": f"{bracketed(record.host)}:{record.port}", "by": record.by}
         rule = self._store.save_answer(record)
         try:
@@ -65,14 +84,17 @@ class AnswerBook:
             self._warn(f"the answer to question {question} does not count, and goes at the next start: {error.what}")
 
     def put_right(self) -> None:
-        """Settle what a server that was killed left half saved. Before the first task.
+        """Settle what one that was killed left half saved. Before the first task.
 
         Raises:
             NotSavedError, OSError: when store or log cannot be read or written.
         """
-        left = set(self._store.not_noted())
-        if not left:
+        if not self._store.not_noted():
             return
+        with self._alone():
+            self._settle(set(self._store.not_noted()))
+
+    def _settle(self, left: set[int]) -> None:
         for question in left & self._logged(left):
             self._store.note_answer(question)
             left.discard(question)

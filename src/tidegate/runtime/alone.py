@@ -1,0 +1,129 @@
+"""What a run without a server adds to the action log, which joins all tasks of a user (JRN-2 to JRN-4).
+
+Rules of the file:
+
+* Nothing of the log is loaded before there is something to say: a refusal, a question, a command without a gate. A run
+  that has none is in its own journal alone; writing two lines about it would cost each start 15 ms.
+* Lines wait for the next tick or the end (refusals are folded: few come in a second), but for answers, which are on
+  the disk before anybody passes.
+* A log that cannot be written is said once, and stops no run; a run that asks does not start without one.
+"""
+
+from __future__ import annotations
+
+from tidegate.journal import task_lines
+from tidegate.model.errors import StartError
+from tidegate.runtime.state import key_folder, log_folder, make_private_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from tidegate.journal.actions import ActionLog
+    from tidegate.journal.refusals import Line, RefusalLines
+    from tidegate.model.event import Event
+
+BY = "the command line"
+
+
+class AloneBook:
+    """See the head of the file. `order` is what the gate was told; `clock` gives Unix time, `warn` takes a line.
+
+    Everything on one thread.
+    """
+
+    def __init__(self, order: Mapping[str, Any], *, clock: Callable[[], float], warn: Callable[[str], None]) -> None:
+        self._order = order
+        self._task: str = order["task"]
+        self._clock = clock
+        self._warn = warn
+        self._waiting: list[Line] = []
+        self._refusals: RefusalLines | None = None
+        self._log: ActionLog | None = None
+        self._connections = 0
+        self._without = False
+
+    @property
+    def folder(self) -> str:
+        """Return the folder of the log."""
+        return log_folder(self._order["state"])
+
+    def open(self) -> ActionLog:
+        """Open the log, where the task and its command have a line then.
+
+        Raises:
+            StartError: when it cannot be used.
+        """
+        if self._log is not None:
+            return self._log
+        from tidegate.journal.actions import ActionLog
+
+        keys = key_folder(self._order["state"])
+        for path in (self._order["state"], self.folder, keys):
+            make_private_folder(path)
+        self._log = ActionLog(self.folder, keys, clock=self._clock, warn=self._warn)
+        about = {name: self._order[name] for name in ("folder", "command", "phase", "hold")}
+        self._write(
+            task_lines.created(name="", by=BY, **about),
+            *task_lines.exec_started(self._exec, self._order["command"], self._order["hold"]),
+        )
+        return self._log
+
+    def take(self, event: Event) -> None:
+        """Take what the gate recorded: refusals are lines here too."""
+        self._connections += event.count
+        if self._refusals is None:
+            from tidegate.journal.summary import is_refusal
+
+            if not is_refusal(event.verdict.value, event.how.value, event.reason.word):
+                return
+            from tidegate.journal.refusals import RefusalLines
+
+            self._refusals = RefusalLines()
+        self._waiting += self._refusals.take(event)
+
+    def add(self, kind: str, **fields: Any) -> None:
+        """Take a line."""
+        self._waiting.append((kind, fields))
+
+    def tick(self) -> None:
+        """Write what waits, and the counts whose time has come. Called about once a second."""
+        if self._refusals is not None:
+            self._waiting += self._refusals.due(self._clock())
+        self.flush()
+
+    def close(self) -> None:
+        """The task is over: write what waits, and its end where its beginning was written."""
+        if self._refusals is not None:
+            self._waiting += self._refusals.rest()
+        self.flush()
+        if self._log is not None:
+            self._write(task_lines.exec_ended(self._exec, self._connections), task_lines.task_ended("ended"))
+            self._log.close()
+            self._log = None
+
+    def flush(self) -> None:
+        """Write what waits. Never raises."""
+        waiting, self._waiting = self._waiting, []
+        if waiting and self.begin():
+            self._write(*waiting)
+
+    def begin(self) -> bool:
+        """Write that the task and its command have begun, where nothing was written yet; False where that cannot be."""
+        if not self._without:
+            try:
+                self.open()
+            except StartError as error:
+                self._without = True
+                self._warn(f"this run is not in the action log: {error}")
+        return not self._without
+
+    @property
+    def _exec(self) -> str:
+        return f"{self._task}-1"
+
+    def _write(self, *lines: Line) -> None:
+        assert self._log is not None, "it is open"
+        for kind, fields in lines:
+            self._log.append(kind, self._task, **fields)
