@@ -76,6 +76,11 @@ def dig(hole: str) -> None:
     if hole == "network":
         userns.namespaces = lambda *, network: userns.EVERYTHING  # type: ignore[assignment]  # noqa: ARG005
         launch.network.listen = _listen_outside  # type: ignore[assignment]
+    elif hole == "fence":
+        from tidegate.holds import uid_fence, uid_table
+
+        whole = uid_table.table_text
+        uid_fence.table_text = lambda: whole().replace("goto task", "accept")  # type: ignore[assignment]
     elif hole == "redirect":
         launch.capture.netfilter.messages = lambda _port: []  # type: ignore[assignment]
     elif hole == "resolver":
@@ -87,7 +92,7 @@ def dig(hole: str) -> None:
     elif hole == "filter":
         seccomp.install = lambda filter_bytes, *, listener=False: None  # type: ignore[assignment]  # noqa: ARG005
     elif hole == "capabilities":
-        capabilities.drop_all = lambda: None  # type: ignore[assignment]
+        capabilities.drop_all = lambda _user=0: None  # type: ignore[assignment]
     elif hole == "tmp":
         tree.own_folders = lambda plan: None  # type: ignore[assignment]  # noqa: ARG005
 
@@ -121,8 +126,19 @@ def refuse(calls: dict[str, int]) -> None:
     seccomp.install(program.assemble())
 
 
+def own_machine() -> None:
+    """Have a network of our own in the machine's place: what is loaded and removed there is nobody else's."""
+    from tidegate.holds import linux, network
+
+    linux.unshare(linux.CLONE_NEWNET)
+    network.raise_loopback()
+
+
 def main(wishes: dict[str, Any]) -> dict[str, Any]:
     """Hold the command that `wishes` describe."""
+    if wishes["hold"] == "uid":
+        own_machine()
+        wishes["shares"] = [*wishes.get("shares", ()), (sys.base_prefix, True), (ROOT, True)]
     machine = Machine(wishes["base"])
     held = machine.listen() if wishes.get("listeners", True) else {}
     held |= machine.paths()

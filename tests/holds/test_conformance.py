@@ -48,6 +48,9 @@ def test_the_command_is_itself(hold: str, user: str) -> None:
     assert answer["status"] == 37, answer
     umask = os.umask(0o022)
     os.umask(umask)
+    if hold == "uid":  # one of its own
+        uid = int(answer["out"].split("|")[3])
+        assert 30000 <= uid <= 39999
     assert answer["out"] == f"/bin/sh||{answer['held']['workspace']}|{uid}|{umask:04o}\n"
     assert answer["said"][0].startswith("started ")
 

@@ -111,7 +111,7 @@ def _enter(folder: str, dev: int, ino: int) -> None:
 
 
 def _held(told: dict[str, Any], options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: ServerLink) -> Ended:
-    from tidegate.holds.hold import find_hold
+    from tidegate.runtime.hold_choice import choose_hold
     from tidegate.runtime.policy_sources import is_strict
     from tidegate.runtime.task import run_behind_gate, run_without_gate
 
@@ -124,8 +124,8 @@ def _held(told: dict[str, Any], options: RunOptions, stdio: StdioPlan, inbox: Si
         strict=is_strict(told["files"]),
         met={phase: tuple((host, port) for host, port in places) for phase, places in told["met"].items()},
     )
-    hold = find_hold(options.hold)
+    clock = time.time  # noqa: TID251  the clock comes in here
+    hold = choose_hold(options.hold, state_folder(os.environ), clock)
     if not hold.has_gate:
         return followed(order, lambda keys: run_without_gate(order, hold, stdio, inbox, keys, link))
-    clock = time.time  # noqa: TID251  the clock comes in here
     return followed(order, lambda keys: run_behind_gate(order, None, hold, link, stdio, inbox, clock, keys))

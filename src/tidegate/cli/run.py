@@ -11,7 +11,7 @@ import sys
 import time
 
 from tidegate.cli.main import raw, say
-from tidegate.cli.run_options import USAGE, RunOptions, Share, parse_run
+from tidegate.cli.run_options import USAGE, WITHOUT_GATE, RunOptions, Share, parse_run
 from tidegate.model.errors import EXIT_REFUSAL, StartError, TidegateError
 from tidegate.model.verdict import Phase
 from tidegate.runtime.outputs import OutputFile, status_text
@@ -106,7 +106,7 @@ def _concluded(options: RunOptions, act: Callable[[StdioPlan], Ended]) -> int:
 
 def _run(options: RunOptions, stdio: StdioPlan) -> Ended:
     server = _server(options)
-    if options.hold != "netns":
+    if options.hold in WITHOUT_GATE:
         try:
             return queued(lambda inbox: _without_gate(options, stdio, inbox, server))
         finally:
@@ -162,8 +162,8 @@ def _without_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, ser
 
 
 def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: Link) -> Ended:
-    from tidegate.holds.hold import find_hold
     from tidegate.runtime.agent import require_way_out
+    from tidegate.runtime.hold_choice import choose_hold
     from tidegate.runtime.policy_sources import is_strict, option_layer, policy_in_force
     from tidegate.runtime.task import run_behind_gate
 
@@ -203,7 +203,8 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
 
         for warning in shadowed(policy):
             say(f"warning: {warning}")
-    hold, clock = find_hold("netns"), time.time  # noqa: TID251  the clock comes in here
+    clock = time.time  # noqa: TID251  the clock comes in here
+    hold = choose_hold(options.hold, state_folder(os.environ), clock)
     return followed(order, lambda keys: run_behind_gate(order, policy, hold, link, stdio, inbox, clock, keys))
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from tidegate.model.publish import Publish
 
-HOLDS = ("netns", "open", "offline")
+HOLDS = ("netns", "uid", "open", "offline")
+WITHOUT_GATE = ("open", "offline")
 CAPTURES = ("on", "ports", "off")
 FILES = ("strict", "normal")
 
@@ -53,7 +54,7 @@ what it may touch
   --files MODE            strict (the default for root): only the workspace, temporary folders, caches and what is
                           shared can be written; normal (for others): all you can write but what would run later
                           (start-up files, hooks, programs on the PATH). "Read-only file system"? --share PATH opens it
-  --hold NAME             netns (the default), open or offline
+  --hold NAME             netns (the default), uid (for root: a user of its own), open or offline
   --no-network            the same as --hold offline: no socket but between its own processes
   --open-network          the same as --hold open: no gate and no policy; says so each time
   --capture MODE          connections that know no proxy: on (the default: they arrive at the gate too), ports (those
@@ -217,7 +218,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
     files = one("--files")
     if files and files not in FILES:
         raise UsageError(f"there is no --files {files!r}", fix=f"one of {', '.join(FILES)}")
-    if hold != "netns":
+    if hold in WITHOUT_GATE:
         capture = "off"
         for name in _FOR_A_GATE:
             if name in given:

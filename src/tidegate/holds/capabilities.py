@@ -6,6 +6,7 @@ Man pages: capabilities(7), prctl(2). The order matters: what needs a capability
 from __future__ import annotations
 
 import errno
+import os
 
 from tidegate.holds import linux
 
@@ -26,8 +27,10 @@ _VERSION_3 = 0x20080522  # linux/capability.h, _LINUX_CAPABILITY_VERSION_3
 _MORE_THAN_THERE_ARE = 64
 
 
-def drop_all() -> None:
+def drop_all(user: int = 0) -> None:
     """Empty the ambient, bounding, inheritable, permitted and effective sets of this process and lock them.
+
+    With a `user` become that one on the way, for good: its uid and the group of the same number, and no other group.
 
     Raises:
         OSError: when the kernel refuses; the process must not go on then.
@@ -41,6 +44,10 @@ def drop_all() -> None:
                 break
             raise
     linux.prctl(linux.PR_SET_SECUREBITS, SECUREBITS)
+    if user:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
     header = _VERSION_3.to_bytes(4, "little") + bytes(4)
     linux.call("capset", header, bytes(24))
 

@@ -79,9 +79,17 @@ def _gate(family: int) -> str:
     return inside.GATE4 if family == AF_INET else inside.GATE6
 
 
+def datagrams(family: int, address: str, port: int) -> int:
+    """A bound UDP socket, as a descriptor.
+
+    Raises:
+        OSError: when the address cannot be had.
+    """
+    return _bound(family, SOCK_DGRAM, address, port).detach()
+
+
 def _resolver(family: int, address: str) -> Made:
-    datagrams = _bound(family, SOCK_DGRAM, address, inside.DNS).detach()
-    return [(DATAGRAMS, datagrams), (STREAMS, listen(family, address, inside.DNS))]
+    return [(DATAGRAMS, datagrams(family, address, inside.DNS)), (STREAMS, listen(family, address, inside.DNS))]
 
 
 def _bound(family: int, kind: int, address: str, port: int, *, dual: bool = False) -> _socket.socket:

@@ -63,6 +63,7 @@ class LaunchSpec(Value):
     met: tuple[tuple[str, int], ...] = ()  # services of this machine, met inside (inside.py)
     published: tuple[int, ...] = ()  # ports of the task that the gate is to reach
     ssh_agent: bool = False
+    claim: Any = None  # a uid that was claimed for the hold `uid` (uid_claims.py)
 
 
 class RunningTask:
@@ -74,6 +75,9 @@ class RunningTask:
         self.pty_master = pty_master
         self.way = -1  # readable once the way to the gate is broken, where more than the gate can break it
         self.watcher = watcher  # our child that makes the task's connections, 0 for none
+        self.after: list[Callable[[], None]] = []  # what is given back when nothing of it is left
+        self.said: dict[int | None, str] = {}  # what its watcher means by an exit status
+        self.last_words = ""
         self._status: int | None = None
 
     def send(self, message: str) -> None:
@@ -99,7 +103,10 @@ class RunningTask:
             os.close(self.control)
             if self.watcher:
                 os.kill(self.watcher, signal.SIGKILL)
-                os.waitpid(self.watcher, 0)
+                _pid, ended = os.waitpid(self.watcher, 0)
+                self.last_words = self.said.get(os.waitstatus_to_exitcode(ended), "")
+            for give_back in self.after:
+                give_back()
         return self._status
 
 
@@ -136,6 +143,10 @@ def find_hold(name: str) -> Hold:
         from tidegate.holds.netns import NETNS
 
         return NETNS
+    if name == "uid":
+        from tidegate.holds.uid import UID
+
+        return UID
     if name == "offline":
         from tidegate.holds.offline import OFFLINE
 

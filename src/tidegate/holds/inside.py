@@ -35,6 +35,7 @@ DATAGRAMS, STREAMS = "datagrams", "streams"  # of the resolver
 MOULD = "mould"  # unbound: sockets of the task's network are made from these (gate/inward.py)
 MET = "met"  # stands for one service of this machine (HLD-10)
 SSH_AGENT = "ssh-agent"  # a unix socket, at SSH_AUTH_SOCK
+_OWNER = "owner-"
 TURNED_AWAY = "turned-away"  # netlink: what failed at once
 
 # Services of this machine that rules let a task reach, met at the same place of its own loopback. What stands for the
@@ -86,6 +87,19 @@ class TaskSockets(Value):
     def of(self, role: str) -> tuple[int, ...]:
         """Return the descriptors of a role."""
         return tuple(fd for one, fd in zip(self.roles, self.descriptors, strict=True) if one == role)
+
+    @property
+    def owner(self) -> tuple[str, int]:
+        """The role that says whose the clients must be where others can reach the sockets, and who that is; or ''."""
+        for role in self.roles:
+            if role.startswith(_OWNER):
+                return role, int(role.removeprefix(_OWNER))
+        return "", 0
+
+
+def owner_role(uid: int) -> str:
+    """The role of a descriptor that is there to say that every client must be this user's."""
+    return f"{_OWNER}{uid}"
 
 
 def packed(address: str) -> bytes:

@@ -10,7 +10,9 @@
 Rules of the file: the child ends by os._exit on every path; the front ends with a task or with a StartError and then
 has killed and reaped what it made. Nothing is written to the file system, so nothing can be left: namespaces and
 mounts end with their last process, and init ends when the front's end of the control socket closes, however that
-comes.
+comes. It has more than 400 lines because the halves of one conversation are read side by side.
+
+A *tenant* is what the hold `uid` has in place of a network and a user namespace (uid.py).
 """
 
 from __future__ import annotations
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import NoReturn
 
+    from tidegate.holds.uid import Tenant
+
     Finish = Callable[[int, LaunchSpec, Callable[[], None], Callable[[], None]], NoReturn]
 
 
@@ -55,6 +59,7 @@ class NamespaceHold:
 
     def __init__(self, kind: str) -> None:
         self.name = kind
+        self.kind = kind
         self.has_gate = kind == NETNS
 
     def probe(self) -> StartError | None:
@@ -62,7 +67,7 @@ class NamespaceHold:
 
         All but the question to the gate is tried: there is no gate yet.
         """
-        mode = ON if self.name == NETNS else OFF
+        mode = ON if self.kind == NETNS else OFF
         spec = LaunchSpec(argv=(), env={"HOME": "/"}, cwd="/", selftest=False, capture=mode)
         try:
             task = self._launch(spec, lambda _sockets: None, _end)
@@ -88,7 +93,13 @@ class NamespaceHold:
     def sweep(self) -> None:
         """Nothing outlives a crash: see the head of this file. A canary's file goes with the next canary's."""
 
-    def _launch(self, spec: LaunchSpec, deliver: Callable[[TaskSockets], None] | None, finish: Finish) -> RunningTask:
+    def _launch(
+        self,
+        spec: LaunchSpec,
+        deliver: Callable[[TaskSockets], None] | None,
+        finish: Finish,
+        tenant: Tenant | None = None,
+    ) -> RunningTask:
         if not linux.supported():
             raise messages.unknown_machine()
         if spec.capture == PORTS and capture.too_many(spec.capture_ports):
@@ -97,19 +108,19 @@ class NamespaceHold:
         for port in spec.published:
             if port in taken:
                 raise messages.port_taken(port)
-        plan = make_plan(spec, os.geteuid())
+        plan = make_plan(spec, os.geteuid()) if tenant is None else tenant.plan(spec)
         known = frozenset(port for _, port in spec.met)
-        canaries = Canaries(_own_places(plan), known) if spec.selftest and self.name != OPEN else None
+        canaries = Canaries(_own_places(plan), known) if spec.selftest and self.kind != OPEN else None
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)  # init becomes our child when A has ended
         ours, theirs = control.pair()
         front = os.getpid()
         outer = os.fork()
         if outer == 0:
             os.close(ours)
-            _Child(self.name, front, theirs, spec, plan, canaries, finish).run()
+            _Child(self.kind, front, theirs, spec, plan, canaries, finish, tenant).run()
         os.close(theirs)
-        shares = None if self.name == OPEN else tuple(os.path.realpath(share.path) for share in spec.shares)
-        construction = _Construction(ours, outer, deliver, shares, detours(spec.met, spec.port))
+        shares = None if self.kind == OPEN else tuple(os.path.realpath(share.path) for share in spec.shares)
+        construction = _Construction(ours, outer, deliver, shares, detours(spec.met, spec.port), tenant)
         try:
             task = construction.await_proof()
             if canaries:
@@ -133,7 +144,9 @@ class _Construction:
         deliver: Callable[[TaskSockets], None] | None,
         shares: Sequence[str] | None,
         met: dict[bytes, bytes],
+        tenant: Tenant | None,
     ) -> None:
+        self._tenant = tenant
         self._wire = wire
         self._outer = outer
         self._init = 0
@@ -224,9 +237,13 @@ class _Construction:
 
     def _map(self, init: int) -> None:
         self._init = init
+        found: tuple[int, ...] = ()
         try:
-            userns.write_maps(init)
-            found = watcher.find(init) if self._shares is not None else ()
+            if self._tenant is None:
+                userns.write_maps(init)
+                found = userns.find(init) if self._shares is not None else ()
+            else:
+                self._watcher, self._to_watcher = self._tenant.post.start(init)
         except OSError as error:
             raise self._said() or messages.explain("map", error.errno or 0, str(error.filename)) from error
         os.waitpid(self._outer, 0)
@@ -237,7 +254,7 @@ class _Construction:
             for descriptor in found:
                 os.close(descriptor)
             raise self._said() or messages.ended_early() from error
-        if self._shares is not None:
+        if found and self._shares is not None:
             self._watcher, self._to_watcher = watcher.start(
                 found, self._shares, self._met
             )  # while init is busy with mounts
@@ -261,9 +278,18 @@ class _Child:
     """The child's half: A until the second fork, init after it."""
 
     def __init__(
-        self, kind: str, front: int, wire: int, spec: LaunchSpec, plan: Plan, canaries: Canaries | None, finish: Finish
+        self,
+        kind: str,
+        front: int,
+        wire: int,
+        spec: LaunchSpec,
+        plan: Plan,
+        canaries: Canaries | None,
+        finish: Finish,
+        tenant: Tenant | None,
     ) -> None:
         self._kind = kind
+        self._tenant = tenant
         self._wire = wire
         self._front = front
         self._spec = spec
@@ -281,8 +307,10 @@ class _Child:
             capabilities.die_with_parent()
             if os.getppid() != self._front:
                 os._exit(0)  # it was gone before we asked
-            control.close_all_but((self._wire, *(self._spec.stdio.keep() if self._spec.stdio else ())))
-            linux.unshare(userns.namespaces(network=self._kind != OPEN))
+            kept = [one.map for one in self._plan.mapped]
+            control.close_all_but((self._wire, *kept, *(self._spec.stdio.keep() if self._spec.stdio else ())))
+            own = userns.namespaces(network=self._kind != OPEN)
+            linux.unshare(own if self._tenant is None else self._tenant.namespaces)
             stage = "fork"
             init = os.fork()
             if init == 0:
@@ -297,7 +325,7 @@ class _Child:
         stage = "loopback"
         try:
             linux.prctl(linux.PR_SET_NAME, linux.path("tidegate-init"))
-            if self._kind == NETNS:
+            if self._kind == NETNS and self._tenant is None:
                 network.raise_loopback()
                 stage = "listener"
                 made = [(PROXY, network.listen(self._spec.port))]
@@ -335,7 +363,9 @@ class _Child:
         return capture.capture(spec.capture, spec.port, spec.capture_ports, loopback=self._plan.asks_loopback)
 
     def _enter(self) -> None:
-        listener = confine.enter(self._kind)
+        if self._tenant is not None:
+            self._tenant.give_streams()
+        listener = confine.enter(self._kind, self._plan.owner)
         if listener is not None:
             control.send(self._wire, "watch", (listener,))
             os.close(listener)

@@ -25,6 +25,7 @@ from tidegate.model.value import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidegate.holds.hold import LaunchSpec, Share
+    from tidegate.holds.idmap import Mapped
     from tidegate.holds.mountinfo import Mount
     from tidegate.holds.name_files import NameFile
 
@@ -57,6 +58,8 @@ class Plan(Value):
     pins: tuple[tuple[str, str], ...]
     names: tuple[NameFile, ...] = ()
     strict: bool = False
+    mapped: tuple[Mapped, ...] = ()  # shown as the task's user's own (idmap.py)
+    owner: int = 0  # who the folders of the task's own belong to; 0: who makes them
 
     @property
     def readonly(self) -> tuple[str, ...]:
@@ -69,14 +72,14 @@ class Plan(Value):
         return all(one.text != RESOLV_TEXT for one in self.names)
 
 
-def make_plan(spec: LaunchSpec, uid: int) -> Plan:
-    """Decide the view for this task and user.
+def make_plan(spec: LaunchSpec, uid: int, closed: tuple[str, ...] = ()) -> Plan:
+    """Decide the view for this task and user. `closed` are folders in which the task sees no more than its own.
 
     Raises:
         StartError: for a workspace or a share that cannot be given.
     """
     table = read_mounts()
-    replaced = _replaced(spec)
+    replaced = _replaced(spec, closed)
     hidden = _outermost(_everywhere(_hidden(spec.hidden), table))
     _check_workspace(spec.workspace, replaced, hidden)
     shares = tuple(_share(share, hidden) for share in spec.shares)
@@ -169,11 +172,11 @@ def _pins(
     return tuple(found)
 
 
-def _replaced(spec: LaunchSpec) -> tuple[str, ...]:
+def _replaced(spec: LaunchSpec, closed: tuple[str, ...]) -> tuple[str, ...]:
     """The folders that a task gets empty ones for, those inside another left out."""
     found: list[str] = []
     runtime = spec.env.get("XDG_RUNTIME_DIR")
-    for path in (*OWN_FOLDERS, runtime):
+    for path in (*OWN_FOLDERS, *closed, runtime):
         real = os.path.realpath(path) if path and path.startswith("/") else ""
         if not os.path.isdir(real) or any(is_within(real, other) for other in (*found, *SYSTEM_FOLDERS[:2])):
             continue

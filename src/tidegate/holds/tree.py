@@ -42,6 +42,11 @@ def build(plan: Plan) -> None:
     nodes = device.take_nodes(one.path.removeprefix("/dev/") for one in plan.devices)
     _read_only_devices(plan.devices, nodes)
     mounts.set_attributes("/", mounts.SAFE, recursive=True, propagation=linux.MS_PRIVATE)
+    if plan.mapped:
+        from tidegate.holds import idmap
+
+        for mapped in plan.mapped:
+            idmap.show(mapped)
     shared = mounts.clone(device.SHARED_MEMORY) if _reaches_shared_memory(plan) else -1
     masks = Masks()
     if shared >= 0:
@@ -122,11 +127,13 @@ def own_folders(plan: Plan) -> None:
     """The task's own /tmp, /run and whatever else was replaced, and the folders that programs expect in them."""
     for path in plan.replaced:
         if path != device.SHARED_MEMORY:  # that one is there
-            mode = _MODES.get(path, "1777" if path.endswith("tmp") else "700")
+            mode = _MODES.get(path, "1777" if path.endswith("tmp") else "755" if plan.owner else "700")
             mounts.attach_real(mounts.new_file_system("tmpfs", (("mode", mode),), mounts.SAFE), path)
     for path, bits in plan.made:
         os.makedirs(path, 0o755, exist_ok=True)
         os.chmod(path, bits)
+        if plan.owner and not bits & 0o7:
+            os.chown(path, plan.owner, plan.owner)
     for path, target in plan.links:
         if not os.path.lexists(path):
             os.symlink(target, path)

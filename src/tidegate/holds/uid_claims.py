@@ -87,6 +87,23 @@ def claim(uid: int) -> Claim | None:
     return Claim(uid, descriptor)
 
 
+def is_held(uid: int) -> bool:
+    """Whether somebody holds this uid now.
+
+    Raises:
+        StartError: where the folder cannot be used.
+    """
+    descriptor = _open(str(uid))
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(descriptor)
+
+
 def sweep() -> list[int]:
     """Remove from the table what users have left that nobody holds; which ones they were.
 

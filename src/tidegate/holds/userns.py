@@ -69,6 +69,16 @@ def write_maps(pid: int, user: tuple[int, int] | None = None) -> None:
     _write(f"{folder}/gid_map", f"{gid} {gid} 1\n")
 
 
+def find(init: int) -> tuple[int, int]:
+    """The user namespace and the root of a task whose first process is `init`; before it closes itself to others."""
+    space = os.open(f"/proc/{init}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return space, os.open(f"/proc/{init}/root", os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        os.close(space)
+        raise
+
+
 def _read(path: str) -> str:
     with open(path, encoding="ascii") as file:
         return file.read()

@@ -42,17 +42,17 @@ from tidegate.holds.on_behalf import (
     field,
     meet,
     raise_descriptor_limit,
+    send_answer,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import NoReturn
 
 # linux/seccomp.h: struct seccomp_notif { id, pid, flags, { nr, arch, ip, args[6] } }, struct seccomp_notif_resp
 NOTIFICATION = 80
 NOTIF_RECV = 0xC0502100
-NOTIF_SEND = 0xC0182101
 NOTIF_ID_VALID = 0x40082102
 CONTINUE = 1
 SIOCUNIXFILE = 0x89E0  # linux/un.h
@@ -69,16 +69,6 @@ MAX_WAITING = 512
 RETRY = 5  # milliseconds between two looks at a full backlog, which cannot be waited for
 LOOK_AGAIN = 1000  # milliseconds: is who waits still there?
 _OWN_PROC = (b"/proc/self/", b"/proc/thread-self/", b"/dev/fd/")
-
-
-def find(init: int) -> tuple[int, int]:
-    """The user namespace and the root of a task whose first process is `init`; before it closes itself to others."""
-    space = os.open(f"/proc/{init}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return space, os.open(f"/proc/{init}/root", os.O_PATH | os.O_CLOEXEC)
-    except OSError:
-        os.close(space)
-        raise
 
 
 def start(found: Sequence[int], shares: Sequence[str], met: Mapping[bytes, bytes] = NOTHING_MET) -> tuple[int, int]:
@@ -103,15 +93,7 @@ def start(found: Sequence[int], shares: Sequence[str], met: Mapping[bytes, bytes
 def _be_watcher(
     front: int, wire: int, found: Sequence[int], shares: Sequence[str], met: Mapping[bytes, bytes]
 ) -> NoReturn:
-    from tidegate.holds.init import fresh_signals
-
-    fresh_signals()
-    os.setsid()  # Ctrl-C is for the task
-    linux.prctl(linux.PR_SET_NAME, linux.path("tidegate-watch"))
-    null = os.open("/dev/null", os.O_RDWR)
-    for standard in range(3):
-        os.dup2(null, standard)
-    control.close_all_but((wire, *found))
+    detach((wire, *found))
     space, view = found
     linux.call("setns", space, linux.CLONE_NEWUSER)
     os.close(space)
@@ -132,6 +114,19 @@ def _be_watcher(
     made.run()
 
 
+def detach(kept: Sequence[int]) -> None:
+    """Let go of the front's signals, terminal and descriptors, but for these."""
+    from tidegate.holds.init import fresh_signals
+
+    fresh_signals()
+    os.setsid()  # Ctrl-C is for the task
+    linux.prctl(linux.PR_SET_NAME, linux.path("tidegate-watch"))
+    null = os.open("/dev/null", os.O_RDWR)
+    for standard in range(3):
+        os.dup2(null, standard)
+    control.close_all_but(kept)
+
+
 class Watcher:
     """Answers the notifications of one task until its last process has ended."""
 
@@ -150,7 +145,10 @@ class Watcher:
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)
         raise_descriptor_limit()
-        self._calls = {linux.NUMBERS["connect"]: self._connect, linux.NUMBERS["listen"]: self._listen}
+        self._calls: dict[int, Callable[..., None]] = {
+            linux.NUMBERS["connect"]: self._connect,
+            linux.NUMBERS["listen"]: self._listen,
+        }
 
     def run(self) -> NoReturn:
         """Serve until no process is left that could ask."""
@@ -158,6 +156,7 @@ class Watcher:
         while True:
             for descriptor, event in self._poll.poll(self._patience()):
                 if descriptor != self._listener:
+                    self._serve_other(descriptor)
                     continue
                 if event & select.POLLIN:
                     self._serve()
@@ -169,6 +168,9 @@ class Watcher:
                 checked = now if gone else checked
                 for identity in tuple(self._waiting):
                     self._try_again(identity, now, check=gone)
+
+    def _serve_other(self, descriptor: int) -> None:
+        """Something else that is ready; sockets of calls that wait are tried again anyway."""
 
     def _patience(self) -> int | None:
         if not self._waiting:
@@ -187,7 +189,7 @@ class Watcher:
         try:
             if answer is None:
                 raise RefusedError(errno.ENOSYS)  # noqa: TRY301 (all refusals take one way)
-            answer(identity, thread, words[4], words[5], words[6])
+            answer(identity, thread, *words[4:10])
         except RefusedError as refused:
             self._answer(identity, refused.code)
         except OSError as error:
@@ -196,18 +198,7 @@ class Watcher:
             self._answer(identity, errno.EPERM)
 
     def _answer(self, identity: int, code: int, flags: int = 0) -> None:
-        reply = b"".join(
-            (
-                identity.to_bytes(8, "little"),
-                bytes(8),
-                (-code).to_bytes(4, "little", signed=True),
-                flags.to_bytes(4, "little"),
-            )
-        )
-        try:
-            fcntl.ioctl(self._listener, NOTIF_SEND, reply)
-        except OSError:
-            return  # it was killed meanwhile
+        send_answer(self._listener, identity, code, flags)
 
     def _valid(self, identity: int) -> None:
         """Who asked still waits: its number has not passed to another process."""
@@ -232,7 +223,7 @@ class Watcher:
         linux.call("getsockopt", wire, SOL_SOCKET, option, self._scratch, self._scratch + LONGEST_ADDRESS)
         return bytes(self._seen[:size])
 
-    def _listen(self, identity: int, thread: int, descriptor: int, _backlog: int, _none: int) -> None:
+    def _listen(self, identity: int, thread: int, descriptor: int, *_rest: int) -> None:
         """Note the file that a socket about to listen is bound to; the call itself goes on."""
         try:
             wire = self._take(identity, thread, descriptor)
@@ -268,7 +259,7 @@ class Watcher:
         for key in gone or list(self._files)[:1]:
             os.close(self._files.pop(key))
 
-    def _connect(self, identity: int, thread: int, descriptor: int, address: int, length: int) -> None:
+    def _connect(self, identity: int, thread: int, descriptor: int, address: int, length: int, *_rest: int) -> None:
         length &= 0xFFFFFFFF
         if length > LONGEST_ADDRESS:  # a negative int, too
             raise RefusedError(errno.EINVAL)
@@ -279,6 +270,7 @@ class Watcher:
             where = self._read(thread, address, length) if length else b""
             self._valid(identity)
             unix = int.from_bytes(self._option(wire, SO_DOMAIN, 4), "little") == AF_UNIX
+            where = self._judged(identity, wire, where, unix=unix)
             if unix and length > PATH_AT and where[:PATH_AT] == b"\1\0" and where[PATH_AT]:
                 if length > LONGEST_UNIX:
                     raise RefusedError(errno.EINVAL)
@@ -298,6 +290,14 @@ class Watcher:
                 os.close(wire)
                 if target >= 0:
                     os.close(target)
+
+    def _judged(self, _identity: int, _wire: int, where: bytes, *, unix: bool) -> bytes:  # noqa: ARG002
+        """Where a socket is connected that is meant to go to `where`; a task in a network of its own may go anywhere.
+
+        Raises:
+            RefusedError: nowhere.
+        """
+        return where
 
     def _read(self, thread: int, address: int, length: int) -> bytes:
         here = self._scratch.to_bytes(8, "little") + length.to_bytes(8, "little")

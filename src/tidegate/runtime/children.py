@@ -27,6 +27,12 @@ def is_lost(pid: int) -> bool:
     return found is not None and (found.si_code != os.CLD_EXITED or found.si_status != 0)
 
 
+def exit_status(pid: int) -> int | None:
+    """What our child exited with, while it is still to be waited for; None where it did not exit."""
+    found = _look(pid, os.WEXITED)
+    return found.si_status if found is not None and found.si_code == os.CLD_EXITED else None
+
+
 def _look(pid: int, wanted: int) -> os.waitid_result | None:
     try:
         return os.waitid(os.P_PID, pid, wanted | os.WNOHANG | os.WNOWAIT)

@@ -19,7 +19,7 @@ from time import monotonic
 from tidegate.holds import control
 from tidegate.holds.stdio import close_task_ends, let_go_of_pipes
 from tidegate.model.errors import EXIT_CANNOT_START
-from tidegate.runtime.children import end_child, is_in_state, is_lost, see_off
+from tidegate.runtime.children import end_child, exit_status, is_in_state, is_lost, see_off
 from tidegate.runtime.grace import Due, Grace
 from tidegate.runtime.jobs import Action, Happening, Mode, react
 from tidegate.runtime.outcome import GATE_GONE, WATCHER_GONE, WAY_GONE, Outcome, ended, not_executed, say
@@ -112,6 +112,9 @@ class Front:
             if self._master >= 0:
                 os.close(self._master)
         if self._outcome is None:
+            if self._task.last_words and not self._gate_lost:
+                self._gate_lost = True
+                say(self._task.last_words)
             # Init went without a word: it was killed, and the kernel has killed the rest with it.
             return ended(_signal.SIGKILL, gate_lost=self._gate_lost, init_lost=not self._grace.forced)
         return self._outcome
@@ -272,8 +275,8 @@ class Front:
         if self._gate_pid and is_in_state(self._gate_pid, os.WSTOPPED):
             end_child(self._gate_pid)
         if self._task.watcher and is_lost(self._task.watcher):
+            self._lose(self._task.said.get(exit_status(self._task.watcher), WATCHER_GONE))
             end_child(self._task.watcher)
-            self._lose(WATCHER_GONE)
 
     # --- signals and job control
 

@@ -83,7 +83,15 @@ def serve_sockets(
     """
     served = Served(gate)
     left = list(sockets.descriptors)
+    role, owner = sockets.owner
     try:
+        if role:
+            from tidegate.gate.identity import owned_by
+
+            belongs = owned_by(owner)
+            for fd in sockets.of(role):  # it only says that
+                left.remove(fd)
+                os.close(fd)
         for fd in sockets.of(inside.PROXY):
             served.listeners.append(gate.add_listener(fd, task))
             left.remove(fd)
@@ -92,7 +100,7 @@ def serve_sockets(
         task.met = {}
         if met:
             _serve_met(gate, task, sockets, met, served, left)
-        if not {inside.PROXY, inside.MOULD, inside.MET}.issuperset(sockets.roles):
+        if not {inside.PROXY, inside.MOULD, inside.MET}.issuperset(one for one in sockets.roles if one != role):
             _serve_capture(gate, task, sockets, own_names, served, left)
         if belongs is not None:
             for listener in served.outward():

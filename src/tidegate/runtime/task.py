@@ -159,7 +159,7 @@ def run_behind_gate(
                 "state": order.state,
                 "home": order.environ.get("HOME", "/"),
                 "wait_seconds": order.wait_seconds,
-                **_about(order, "netns"),
+                **_about(order, hold.name),
             }
         )
     asking = None

@@ -27,7 +27,7 @@ WATCHED = """
             os._exit(9)
     os.close(there)
     control.receive(here)
-    found = watcher.find(child)
+    found = userns.find(child)
     pid, to_watcher = watcher.start(found, [sys.argv[1] + '/shared'])
     control.send(here, 'found')
     word, (listener,) = control.receive(here)

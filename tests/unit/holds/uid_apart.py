@@ -12,7 +12,7 @@ NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="the hold uid is root'
 
 PRELUDE = """
     import encodings.idna, socket, tempfile
-    from tidegate.holds import network, uid_claims, uid_fence, uid_routes, uid_table
+    from tidegate.holds import network, uid_claims, uid_fence, uid_routes, uid_table, uid_watch
     from tidegate.holds.uid_table import Ports, elements
     linux.unshare(linux.CLONE_NEWNET)
     network.raise_loopback()

@@ -62,6 +62,8 @@ class BareTask:
         self.pty_master: int | None = None
         self.watcher = 0
         self.way = -1
+        self.said: dict[int | None, str] = {}
+        self.last_words = ""
         while (received := control.receive(here)) is not None and received[0] != "probed":
             if received[0] == "pty":
                 self.pty_master = received[1][0]

@@ -1,0 +1,151 @@
+"""Sees at once when somebody removes or changes the table of the hold `uid`, or a user's place in it (HLD-7).
+
+The kernel tells of every change of nftables (NFNLGRP_NFTABLES). What is said about elements of others is passed over;
+after anything else about our table, and after messages were lost, its chains and rules are read again and compared,
+byte by byte, with what they were when the task was launched. Raw netlink, because who watches runs no programs.
+
+Rules of the file: a table that cannot be read has been changed. linux/netfilter/nf_tables.h, nfnetlink(7).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from _socket import MSG_DONTWAIT, SOL_SOCKET
+
+from tidegate.holds import netlink, nft
+from tidegate.holds.netlink import NLM_F_ACK, NLM_F_CREATE, Message, attribute, nest, text
+from tidegate.holds.uid_table import OWN, TABLE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+    from collections.abc import Iterator
+
+_GROUP = 1 << 6  # NFNLGRP_NFTABLES is 7
+_SUBSYSTEM = 10  # NFNL_SUBSYS_NFTABLES
+_GET_TABLE, _GET_CHAIN, _GET_RULE = 1, 4, 7
+_NEW_ELEMENT, _DELETE_ELEMENT, _NEW_GENERATION = 12, 14, 15
+_DUMP = 0x300  # NLM_F_DUMP
+_DONE, _ERROR = 3, 2
+_SO_RCVBUFFORCE = 33
+_ROOM = 1 << 22  # bytes for what a burst of launches says
+_LARGEST = 1 << 17
+
+
+class TableWatch:
+    """The table as it is now, and a socket that is readable when anything of nftables changes."""
+
+    def __init__(self) -> None:
+        """Begin to listen; `remember` says from when on nothing may change.
+
+        Raises:
+            OSError: where this process may not.
+        """
+        self._wire = netlink.connect(netlink.NETLINK_NETFILTER)
+        try:
+            self._wire.bind((0, _GROUP))
+            self._wire.setsockopt(SOL_SOCKET, _SO_RCVBUFFORCE, _ROOM)
+        except OSError:
+            self._wire.close()
+            raise
+        self._known = b""
+        self._places: tuple[bytes, ...] = ()
+
+    def remember(self, uid: int) -> None:
+        """Take the table as it is for what it must be, and this user's elements for what it needs.
+
+        Raises:
+            OSError: where it cannot be read.
+        """
+        self._known = _look()
+        # NFTA_DATA_VALUE: a key of one word, and the first of two
+        self._places = tuple(struct.pack("=HHI", size, 1, uid) for size in (8, 12))
+
+    def fileno(self) -> int:
+        """The descriptor to wait for."""
+        return self._wire.fileno()
+
+    def altered(self) -> bool:
+        """Take what was said, and say whether the table is another than it was, or lacks the user."""
+        doubtful = False
+        while True:
+            try:
+                data = self._wire.recv(_LARGEST, MSG_DONTWAIT)
+            except BlockingIOError:
+                break
+            except OSError as error:
+                doubtful = True
+                if error.errno != errno.ENOBUFS:
+                    break
+                continue
+            for kind, body in _messages(data):
+                what = kind & 0xFF
+                if kind >> 8 != _SUBSYSTEM or what == _NEW_GENERATION or not _is_ours(body):
+                    continue
+                if what == _DELETE_ELEMENT and any(one in body for one in self._places) and not _is_of(body, OWN):
+                    return True
+                doubtful = doubtful or what not in (_NEW_ELEMENT, _DELETE_ELEMENT)
+        if not doubtful:
+            return False
+        try:
+            return _look() != self._known
+        except OSError:
+            return True
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._wire.close()
+
+
+def add_own(wire: socket, uid: int, port: int) -> None:
+    """Let a user connect to a port that its own server listens on; what it meets there is looked at, too.
+
+    Raises:
+        OSError: where there is no such set any more, or no right.
+    """
+    key = struct.pack("=I", uid) + port.to_bytes(2, "big") + bytes(2)
+    element = nest(1, nest(1, attribute(1, key)))  # NFTA_LIST_ELEM, NFTA_SET_ELEM_KEY, NFTA_DATA_VALUE
+    body = nft.netfilter_header(nft.INET) + text(1, TABLE) + text(2, OWN) + nest(3, element)
+    add = Message(f"port {port} of uid {uid}", _SUBSYSTEM << 8 | _NEW_ELEMENT, NLM_F_ACK | NLM_F_CREATE, body)
+    netlink.transact(wire, nft.transaction([add]))
+
+
+def _look() -> bytes:
+    """The table, its chains and rules, as the kernel lists them."""
+    wire = netlink.connect(netlink.NETLINK_NETFILTER)
+    try:
+        found = [body for what in (_GET_TABLE, _GET_CHAIN, _GET_RULE) for body in _list(wire, what)]
+    finally:
+        wire.close()
+    if not found:
+        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), f"the table {TABLE}")
+    return b"".join(found)
+
+
+def _list(wire: socket, what: int) -> Iterator[bytes]:
+    wire.send(Message("a list", _SUBSYSTEM << 8 | what, _DUMP, nft.netfilter_header(nft.INET)).packed(what))
+    while True:
+        for kind, body in _messages(wire.recv(_LARGEST)):
+            if kind == _DONE:
+                return
+            if kind == _ERROR:
+                (code,) = struct.unpack_from("=i", body)
+                raise OSError(-code, os.strerror(-code), "a list of nftables")
+            if _is_ours(body):
+                yield body[4:]  # without struct nfgenmsg, which has the generation
+
+
+def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
+    for kind, _sequence, start, end in netlink.split(data):
+        yield kind, data[start:end]
+
+
+def _is_ours(body: bytes) -> bool:
+    """Whether a message is about our table: its name is the first attribute in each."""
+    return body[4:].startswith(text(1, TABLE)) and body[0] == nft.INET
+
+
+def _is_of(body: bytes, name: str) -> bool:
+    return text(2, name) in body[:64]

@@ -1,0 +1,78 @@
+"""What the watcher of the hold `uid` lets a task do with its own servers, and with the machine's."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import textwrap
+
+import pytest
+
+from tests.holds import held
+from tests.unit.holds.uid_apart import NEEDS_ROOT
+
+pytestmark = NEEDS_ROOT
+
+
+def python(code: str, **wishes: object) -> dict[str, object]:
+    """Hold a piece of Python."""
+    return held.hold("uid", [held.PYTHON, "-c", textwrap.dedent(code)], **wishes)
+
+
+def test_a_task_reaches_its_own_servers() -> None:
+    """On every loopback address and in both families, again after a restart of the server (HLD-3, B84)."""
+    answer = python("""
+        import socket
+        for family, at in ((2, '127.0.0.1'), (10, '::1'), (2, '127.9.9.9'), (2, '127.0.0.1')):
+            with socket.create_server((at, 0), family=family) as server:
+                with socket.create_connection(server.getsockname()[:2], 5) as client:
+                    there, _ = server.accept()
+                    client.sendall(b'ping')
+                    there.sendall(there.recv(9)[::-1])
+                    print(client.recv(9))
+                    there.close()
+        """)
+    assert answer["out"] == "b'gnip'\n" * 4, answer
+
+
+def test_a_task_reaches_its_own_abstract_sockets_and_not_the_machines() -> None:
+    """An abstract name is the machine's: one that the task listens at is its own, another is refused (HLD-14, B85)."""
+    answer = python("""
+        import json, os, socket
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(b'\\0tidegate-own-%d' % os.getpid())
+            server.listen()
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(server.getsockname())
+                print('own')
+        theirs = json.loads(os.environ['HELD'])['unix_abstract']
+        try:
+            socket.socket(socket.AF_UNIX).connect('\\0' + theirs[1:])
+        except OSError as error:
+            print(error.strerror)
+        """)
+    assert answer["out"] == "own\nConnection refused\n", answer
+    assert answer["heard"] == []
+
+
+@pytest.mark.parametrize("act", ["delete table inet tidegate", "flush ruleset", "flush chain inet tidegate task"])
+def test_a_task_is_ended_when_its_table_is_changed(act: str) -> None:
+    """HLD-7: within a second, by SIGKILL, whatever the task does; it never has more than before."""
+    base = held.new_base()
+    code = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(60)"
+    wishes = {"hold": "uid", "argv": [held.PYTHON, "-c", code], "wait_for_death": True}
+    runner = subprocess.Popen(held.command("root", base, wishes), stdout=subprocess.PIPE, text=True)
+    try:
+        assert runner.stdout is not None
+        pids = json.loads(runner.stdout.readline())
+        done = subprocess.run(
+            ["nsenter", f"--net=/proc/{pids['front']}/ns/net", "nft", act], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(runner.stdout.read())
+        assert os.WTERMSIG(answer["init_status"]) == signal.SIGKILL
+    finally:
+        runner.kill()
+        runner.communicate()
