@@ -55,6 +55,7 @@ def _checks() -> list[Check]:
     from tidegate.doctor.limits import check_limits
     from tidegate.doctor.policies import check_policies
     from tidegate.doctor.records import check_records
+    from tidegate.doctor.relays import check_relays
     from tidegate.doctor.server import check_server
     from tidegate.doctor.upstream import check_upstream
 
@@ -65,6 +66,7 @@ def _checks() -> list[Check]:
         *check_attempts(),
         *check_records(environ),
         *check_server(environ),
+        *check_relays(environ),
         *check_policies(environ),
         *check_upstream(environ),
     ]

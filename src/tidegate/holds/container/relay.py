@@ -3,6 +3,7 @@
     relay.py worker FOLDER PORT GRACE          127.0.0.1:PORT -> FOLDER/gate.sock
     relay.py far FOLDER HOST:PORT KEYS GRACE   FOLDER/gate.sock -> mutual TLS to HOST:PORT, with what is in KEYS
     relay.py check FOLDER                      exit 0 where FOLDER/gate.sock can be connected to, 1 where it cannot
+    relay.py ask PORT REQUEST                  what is answered to an HTTP request on 127.0.0.1:PORT: its first line
 
 Beside gate.sock lies life.sock: the worker's relay keeps one connection to it, through all that is between, and gives
 back what comes. Whoever owns the task sees there that a relay has ended, and the relays that their owner has: then all
@@ -608,6 +609,23 @@ def check(folder: str) -> int:
     return 0
 
 
+def ask(port: int, request: str) -> int:
+    """Say what is answered to a request, as the worker would see it."""
+    answer = b""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as sock:
+            sock.sendall(request.encode("ascii") + b"\r\n\r\n")
+            while b"\n" not in answer and len(answer) < 1000:
+                data = sock.recv(1000)
+                if not data:
+                    break
+                answer += data
+    except OSError as error:
+        answer = (error.strerror or str(error)).encode()
+    say(answer.partition(b"\r")[0][:200].decode("ascii", "replace"))
+    return 0
+
+
 def main(argv: list[str]) -> int:
     """Run one role; see the head of the file."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # the first process of a container has to say that it may
@@ -619,7 +637,11 @@ def main(argv: list[str]) -> int:
         return serve(Far(words[0], host, int(port), words[2]), float(words[3]))
     if role == "check" and len(words) == 1:
         return check(words[0])
-    say("tidegate-relay 1: worker FOLDER PORT GRACE | far FOLDER HOST:PORT KEYS GRACE | check FOLDER")
+    if role == "ask" and len(words) == 2:
+        return ask(int(words[0]), words[1])
+    say(
+        "tidegate-relay 1: worker FOLDER PORT GRACE | far FOLDER HOST:PORT KEYS GRACE | check FOLDER | ask PORT REQUEST"
+    )
     return 2
 
 

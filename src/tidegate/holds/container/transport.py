@@ -36,7 +36,8 @@ class Way(Value):
 
     `name` is unique among this machine's containers, and what all that is made begins with; `labels` are put on all of
     it; `folder` is private to this user and this task (0700), for sockets and what a relay mounts; `image` is the
-    relay's. `port` is where the gate is to be inside. The rest is as in LaunchSpec.
+    relay's. `state` is tidegate's state folder, where the authority for relays is. `port` is where the gate is to be
+    inside. The rest is as in LaunchSpec.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Way(Value):
     published: tuple[int, ...] = ()
     selftest: bool = True
     image: str = ""
+    state: str = ""
 
 
 class Channel(Protocol):

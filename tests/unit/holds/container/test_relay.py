@@ -256,3 +256,23 @@ def test_it_imports_nothing_of_ours_and_little_else() -> None:
     done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=PATIENCE)
     loaded = set(done.stdout.split())
     assert not {name for name in loaded if name.split(".")[0] in {"tidegate", "ssl", "asyncio", "subprocess"}}
+
+
+def test_it_asks_what_the_worker_would(owner: Owner, capsys: pytest.CaptureFixture[str]) -> None:
+    """HLD-11: the first line of the answer, through the relay; and of no answer, why."""
+
+    def serve() -> None:
+        with owner.accepted() as gate:
+            assert gate.recv(1000) == b"CONNECT a HTTP/1.1\r\n\r\n"
+            gate.sendall(b"HTTP/1.1 403 Forbidden\r\nX: y\r\n\r\n")
+
+    with owner.ready():
+        thread = threading.Thread(target=serve)
+        thread.start()
+        assert relay.ask(owner.port, "CONNECT a HTTP/1.1") == 0
+        thread.join(PATIENCE)
+    assert capsys.readouterr().out == "HTTP/1.1 403 Forbidden\n"
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    assert relay.ask(port, "CONNECT a HTTP/1.1") == 0
+    assert "refused" in capsys.readouterr().out
