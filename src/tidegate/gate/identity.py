@@ -75,7 +75,6 @@ class Stranger(Value):
 
     reason: Reason
     uid: int
-    address: str
     task: str
 
 
@@ -245,7 +244,7 @@ def belonging(door: Door, belongs: Callable[[Owner], bool]) -> Identify:
                     return door
         except (UnknownPeerError, OSError):
             pass  # nobody's, then
-        gate.strangers.refuse(sock, Stranger(reason, uid, str(peer[0]), ours))
+        gate.strangers.refuse(sock, Stranger(reason, uid, ours))
         return None
 
     return identify

@@ -81,5 +81,5 @@ class SharedListener(Listener):
         except (UnknownPeerError, OSError):
             pass  # nobody's, then
         reason = Reason.UNKNOWN_PEER if uid < 0 or uid in IMPOSSIBLE else Reason.FOREIGN_PEER
-        self.gate.strangers.refuse(sock, Stranger(reason, uid, str(peer[0]), ""))
+        self.gate.strangers.refuse(sock, Stranger(reason, uid, ""))
         return None

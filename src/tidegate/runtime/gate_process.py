@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from _socket import socket
     from typing import Any, NoReturn
 
+    from tidegate.gate.identity import Stranger
     from tidegate.journal.tasklog import TaskLog
     from tidegate.model.event import Event
     from tidegate.model.publish import Publish
@@ -97,6 +98,13 @@ class Books:
     def close(self) -> None:
         """Write what is folded and close the log."""
         self._log.close()
+
+
+def stranger_line(who: Stranger, count: int) -> str:
+    """One line for a person about connections to the gate by somebody who is not the task (GAT-2)."""
+    whose = f"of uid {who.uid}" if who.uid >= 0 else "of nobody that the kernel names"
+    times = f" ×{count}" if count > 1 else ""
+    return f"a connection {whose} to this task's gate was refused: {who.reason.sentence}{times}"
 
 
 def gate_main(channel: socket) -> NoReturn:
@@ -180,6 +188,7 @@ def _serve(channel: socket) -> None:
         upstream=upstream_from_environment(order["environment"]),
         protected_ports=frozenset(order["protected_ports"]),
         fault=lambda error: warn(f"a connection was closed by a bug of tidegate: {type(error).__name__}: {error}"),
+        stranger=lambda who, count: warn(stranger_line(who, count)),
     )
     doors: list[tuple[int, Publish]] = []
     if order["publish"]:

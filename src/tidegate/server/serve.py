@@ -203,7 +203,7 @@ class Server:
 
     def _stranger(self, who: Stranger, count: int) -> None:
         # On the gate's thread. GAT-2: it is in no task's journal, because no task did it.
-        self.log.append("peer.refused", who.task, uid=who.uid, address=who.address, reason=who.reason.word, count=count)
+        self.log.append("peer.refused", who.task, uid=who.uid, reason=who.reason.word, count=count)
 
     async def stop(self) -> None:
         """End everything, in the order that the head of the file names; later calls do nothing."""

@@ -15,12 +15,15 @@ from typing import Any
 import pytest
 
 from tests.lab.api import Lab, raw
+from tidegate.gate.identity import Stranger
 from tidegate.holds.inside import TaskSockets
 from tidegate.model.errors import StartError
+from tidegate.model.reason import Reason
 from tidegate.policy.layers import command_line, join
 from tidegate.policy.snapshot import to_plain
 from tidegate.runtime.channel import ChannelClosedError, receive
 from tidegate.runtime.gate_link import GateLink
+from tidegate.runtime.gate_process import stranger_line
 
 REQUEST = b"CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n"
 
@@ -253,3 +256,10 @@ def test_an_idle_gate_is_small(tmp_path: Path) -> None:
     argv = [sys.executable, "-I", "-S", "-c", _IDLE, source, str(tmp_path / "log")]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
     assert int(done.stdout) < 15 * 1024
+
+
+def test_a_stranger_is_one_line() -> None:
+    """GAT-2: who came to the gate and is not the task, and how often; one whom the kernel does not name, too."""
+    line = stranger_line(Stranger(Reason.FOREIGN_PEER, 1000, "t1"), 1)
+    assert line.startswith("a connection of uid 1000 to this task's gate was refused: it comes from outside")
+    assert stranger_line(Stranger(Reason.UNKNOWN_PEER, -1, "t1"), 3).endswith("×3")
