@@ -6,7 +6,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.lab.plugin", "tests.client_programs"]
+pytest_plugins = ["tests.lab.plugin", "tests.client_programs", "tests.engines"]
 
 # A deadline would measure the machine: the suite runs in parallel, on whatever CI has.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])

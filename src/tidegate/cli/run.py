@@ -43,8 +43,11 @@ _OPEN_WARNING = "warning: --open-network: no gate and no policy; the command rea
 
 _SET_UP_BY_HAND = "with --phase install the command is the set-up, and the policy's own set-up command does not run"
 
-# What no code can foresee at each place: no descriptor, process, memory left. Never the command's own exit status.
-_GAVE_OUT = (OSError, RecursionError, MemoryError)
+_GAVE_OUT = (
+    OSError,
+    RecursionError,
+    MemoryError,
+)  # what no code can foresee at each place; never the command's own end
 
 
 def run(argv: list[str]) -> int:
@@ -254,6 +257,8 @@ def _agent(options: RunOptions, order: Order) -> Agent | None:
 
     if options.harness:
         return named_agent(options.harness, order.command[0], order.phase)
+    if options.container is not None:  # what runs is the image's, of which nothing is known here
+        return None
     return recognised_agent(order.command[0], order.phase, order.environ, order.folder, _written(options, order.folder))
 
 
@@ -274,6 +279,7 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
     from tidegate.runtime.folder_policy import FOLDER_FILE
     from tidegate.runtime.guarded import guarded_files, homes_of
     from tidegate.runtime.installation import installation_paths, out_of_sight
+    from tidegate.runtime.outputs import check_streams
     from tidegate.runtime.policy_sources import USER_FILE
     from tidegate.runtime.task import Order
 
@@ -311,7 +317,7 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
     writable = writable_folders(environ, home)  # first: what it makes is there when the rest is looked at
     environ |= agent_state(environ, home, writable.values())
     later = guarded_files(environ, folder, homes_of(environ))
-    _check_streams((*readonly, *later.guarded, *hidden))
+    check_streams((*readonly, *later.guarded, *hidden))
     return Order(
         task=task,
         phase=options.phase,
@@ -329,28 +335,13 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
         log=log,
         rotate=not options.log,
         capture=options.capture,
+        container=options.container,
         publish=options.publish,
         ssh_keys=uses,
         ask=options.asked,
         state=state,
         wait_seconds=options.wait_seconds,
     )
-
-
-def _check_streams(protected: tuple[str, ...]) -> None:
-    """Refuse a protected file as a standard stream: by its descriptor a task could open it again for writing."""
-    folders = [os.path.realpath(path) for path in protected]
-    for fd, name in enumerate(("input", "output", "error")):
-        try:
-            path = os.readlink(f"/proc/self/fd/{fd}")
-        except OSError:
-            continue  # closed
-        if any(path == folder or path.startswith(folder + "/") for folder in folders):
-            raise StartError(
-                f"standard {name} is {path!r}, which no task may change, and with its descriptor it could",
-                fix="use a pipe: cat FILE | tidegate run ..." if fd == 0 else "write to another file",
-                code="streams",
-            )
 
 
 def _is_file_in_sight(path: str) -> bool:

@@ -15,11 +15,13 @@ from tidegate.runtime.channel import ASK, NO_ONE, WAIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from tidegate.holds.hold import Container
     from tidegate.model.publish import Publish
 
-HOLDS = ("netns", "uid", "open", "offline")
+HOLDS = ("netns", "uid", "docker", "podman", "open", "offline")
+CONTAINERS = ("docker", "podman")
 WITHOUT_GATE = ("open", "offline")
 CAPTURES = ("on", "ports", "off")
 FILES = ("strict", "normal")
@@ -54,7 +56,11 @@ what it may touch
   --files MODE            strict (the default for root): only the workspace, temporary folders, caches and what is
                           shared can be written; normal (for others): all you can write but what would run later
                           (start-up files, hooks, programs on the PATH). "Read-only file system"? --share PATH opens it
-  --hold NAME             netns (the default), uid (for root: a user of its own), open or offline
+  --hold NAME             netns (the default), uid (for root: a user of its own), docker, podman, open or offline
+  --image IMAGE           with docker and podman: what the container is made of; COMMAND is run in place of its own
+  --transport NAME        with docker and podman: how the gate is reached; enter (the default)
+  --container-option N=V  with docker and podman: runtime, memory, memory-swap, cpus, shm-size, ulimit, tmpfs, platform
+                          as the engine has them; env=NAME or env=NAME=VALUE (may be repeated)
   --no-network            the same as --hold offline: no socket but between its own processes
   --open-network          the same as --hold open: no gate and no policy; says so each time
   --capture MODE          connections that know no proxy: on (the default: they arrive at the gate too), ports (those
@@ -78,8 +84,9 @@ exit status: the command's own (126 not executable, 127 not found, 128+n by sign
 _VALUED = (
     "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--phase", "--share", "--files", "--hold",
     "--capture", "--publish", "--ssh-key", "--log", "--report", "--status-file",
-    "--wait-for",
+    "--wait-for", "--image", "--transport", "--container-option",
 )  # fmt: skip
+_FOR_A_CONTAINER = ("--image", "--transport", "--container-option")
 _FOR_A_GATE = (
     "--capture", "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--fail-on-refusal",
     "--ask", "--wait", "--wait-for",
@@ -119,6 +126,7 @@ class RunOptions(Value):
     ssh_keys: tuple[str, ...] = ()
     files: str = ""
     hold: str = "netns"
+    container: Container | None = None
     capture: str = "on"
     publish: tuple[Publish, ...] = ()
     selftest: bool = True
@@ -218,6 +226,9 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
     files = one("--files")
     if files and files not in FILES:
         raise UsageError(f"there is no --files {files!r}", fix=f"one of {', '.join(FILES)}")
+    for name in () if hold in CONTAINERS else _FOR_A_CONTAINER:
+        if name in given:
+            raise UsageError(f"{name} has no meaning with --hold {hold}", fix="--hold docker, or --hold podman")
     if hold in WITHOUT_GATE:
         capture = "off"
         for name in _FOR_A_GATE:
@@ -238,6 +249,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         ssh_keys=tuple(given.get("--ssh-key", ())),
         files=files,
         hold=hold,
+        container=_container(given, one) if hold in CONTAINERS else None,
         capture=capture,
         publish=_published(given.get("--publish", ()), hold),
         selftest="--no-selftest" not in given,
@@ -251,6 +263,17 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         wait_seconds=_wait(one("--wait-for")),
         server="--no-server" not in given,
     )
+
+
+def _container(given: dict[str, list[str]], one: Callable[[str], str]) -> Container:
+    from tidegate.holds.container.worker import check_options
+    from tidegate.holds.hold import Container
+
+    if not one("--image"):
+        raise UsageError("a container needs an image", fix="--image IMAGE")
+    if "--ssh-key" in given:
+        raise UsageError("--ssh-key cannot be had in a container", fix="leave it out, or use --hold netns")
+    return Container(one("--image"), one("--transport"), check_options(given.get("--container-option", ())))
 
 
 def _wait(text: str) -> int | None:

@@ -37,6 +37,14 @@ class Share(Value):
     readonly: bool = False
 
 
+class Container(Value):
+    """What a hold of containers is told beside the rest. `options` are of those that worker.py lets through."""
+
+    image: str
+    transport: str = ""  # '' for the one that this engine has
+    options: tuple[str, ...] = ()
+
+
 class LaunchSpec(Value):
     """One task to be run. Paths are absolute; `workspace` is a real path.
 
@@ -64,6 +72,7 @@ class LaunchSpec(Value):
     published: tuple[int, ...] = ()  # ports of the task that the gate is to reach
     ssh_agent: bool = False
     claim: Any = None  # a uid that was claimed for the hold `uid` (uid_claims.py)
+    container: Container | None = None
 
 
 class RunningTask:
@@ -147,6 +156,10 @@ def find_hold(name: str) -> Hold:
         from tidegate.holds.uid import UID
 
         return UID
+    if name in ("docker", "podman"):
+        from tidegate.holds.container.container_hold import ContainerHold
+
+        return ContainerHold(name)
     if name == "offline":
         from tidegate.holds.offline import OFFLINE
 

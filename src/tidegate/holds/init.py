@@ -68,14 +68,18 @@ def run_init(
     stdio: StdioPlan,
     enter: Callable[[], None] | None = None,
     selftest: Callable[[], None] | None = None,
+    pass_on: Callable[[int], None] | None = None,
+    ran: Callable[[int], bool] | None = None,
 ) -> NoReturn:
     """Be PID 1 until the task is over. Never returns and never raises; every failure is a `failed` message.
 
-    `enter` drops privileges for good and raises where it cannot; `selftest` raises where the fence leaks.
+    `enter` drops privileges for good and raises where it cannot; `selftest` raises where the fence leaks. `pass_on`
+    takes signals for the command where that is not our child but a container's, and `ran` says by our child's wait
+    status whether there was a command at all.
     """
     stage = "session"
     try:
-        init = _Init(control_fd, stdio)
+        init = _Init(control_fd, stdio, pass_on, ran)
         init.prepare()
         if stdio.wants_pty:
             stage = "pty"
@@ -99,8 +103,16 @@ def run_init(
 
 
 class _Init:
-    def __init__(self, control_fd: int, stdio: StdioPlan) -> None:
+    def __init__(
+        self,
+        control_fd: int,
+        stdio: StdioPlan,
+        pass_on: Callable[[int], None] | None = None,
+        ran: Callable[[int], bool] | None = None,
+    ) -> None:
         self._control = control_fd
+        self._pass_on = pass_on
+        self._ran = ran
         self._stdio = stdio
         self._slave = -1
         self._command = 0
@@ -240,7 +252,10 @@ class _Init:
                 continue
             if self._report >= 0:
                 self._hear_command()
-            self._send(f"exited {status}")
+            if self._ran is not None and not self._ran(status):
+                self._send("failed container 0 the container could not be started")
+            else:
+                self._send(f"exited {status}")
             os._exit(0)
         return True
 
@@ -255,6 +270,9 @@ class _Init:
             self._signal(_signal.SIGCONT)
 
     def _signal(self, number: int) -> None:
+        if self._pass_on is not None and number != _signal.SIGCONT:
+            self._pass_on(number)
+            return
         _quietly(os.killpg, self._command, number)
         try:
             moved = os.getpgid(self._command) != self._command

@@ -88,6 +88,8 @@ def exec_sentence(outcome: Outcome, command: str) -> str:
         return f"tidegate: {name}: " + ("no such file" if "/" in command else "command not found")
     if outcome.exec_kind == "interpreter":
         return f"tidegate: {name}: the interpreter that its first line names cannot be run"
+    if outcome.exec_errno == 0:
+        return f"tidegate: {name}: its container could not be started"
     if outcome.exec_errno == errno.ENOEXEC:
         return f"tidegate: {name}: this machine cannot execute it (not a program for it)"
     return f"tidegate: {name}: {os.strerror(outcome.exec_errno).lower()}"

@@ -82,6 +82,22 @@ def status_text(source: str, status: int, signal: int, what: str) -> str:
     return f'{{"source": "{source}", "exit": {status}, "signal": {signal or "null"}{why}}}\n'
 
 
+def check_streams(protected: tuple[str, ...]) -> None:
+    """Refuse a protected file as a standard stream: by its descriptor a task could open it again for writing."""
+    folders = [os.path.realpath(path) for path in protected]
+    for fd, name in enumerate(("input", "output", "error")):
+        try:
+            path = os.readlink(f"/proc/self/fd/{fd}")
+        except OSError:
+            continue  # closed
+        if any(path == folder or path.startswith(folder + "/") for folder in folders):
+            raise StartError(
+                f"standard {name} is {path!r}, which no task may change, and with its descriptor it could",
+                fix="use a pipe: cat FILE | tidegate run ..." if fd == 0 else "write to another file",
+                code="streams",
+            )
+
+
 def _is_special(path: str) -> bool:
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from tidegate.holds.hold import Hold, LaunchSpec
+    from tidegate.holds.hold import Container, Hold, LaunchSpec
     from tidegate.holds.inside import TaskSockets
     from tidegate.holds.stdio import StdioPlan
     from tidegate.journal.summary import Row
@@ -62,6 +62,7 @@ class Order(Value):
     told: tuple[str, ...] = ()
     rotate: bool = True
     capture: str = OFF
+    container: Container | None = None
     publish: tuple[Publish, ...] = ()
     ssh_keys: tuple[KeyUse, ...] = ()
     strict: bool = False
@@ -141,7 +142,8 @@ def run_behind_gate(
         met = order.met
     else:
         met = {phase: Services(policy, Phase(phase), ports).met for phase in {first, order.phase}}
-    names = own_names(os.uname().nodename) if captured else ()
+    names = own_names(node_name(order.container)) if captured else ()
+    caller = order.environ if order.container is None else _in_container(hold, order.container, order.environ)
     if policy is not None:
         link.configure(
             {
@@ -168,7 +170,7 @@ def run_behind_gate(
 
         asking = AskScreen(link, " ".join(order.command), clock)
     environment = task_environment(
-        order.environ,
+        caller,
         task=order.task,
         host=GATE_HOST,
         port=GATE_PORT,
@@ -320,7 +322,25 @@ def _spec(order: Order, environment: dict[str, str], stdio: StdioPlan) -> Launch
         stdio=stdio,
         capture=order.capture,
         ssh_agent=bool(order.ssh_keys),
+        container=order.container,
     )
+
+
+def node_name(container: Container | None) -> str:
+    """Return the host name that a task has."""
+    if container is None:
+        return os.uname().nodename
+    from tidegate.holds.container.enter import HOST
+
+    return HOST
+
+
+def _in_container(hold: Hold, container: Container, environ: Mapping[str, str]) -> dict[str, str]:
+    """What a container has in place of the caller's whole environment."""
+    from tidegate.holds.container.engine import Engine
+    from tidegate.holds.container.worker import image_variables, kept_variables
+
+    return image_variables(Engine(hold.name).image(container.image)) | kept_variables(environ, container.options)
 
 
 def ports_of(policy: Policy, phase: Phase) -> tuple[int, ...]:

@@ -37,6 +37,7 @@ LABEL_OWNER = "tidegate.owner"
 
 PATIENCE = 120.0  # seconds for one call: an engine that starts containers on a busy machine
 _LONGEST_WHY = 400
+_AT_ONCE = {PODMAN: ("--time", "0")}  # it would wait ten seconds for who does not end at SIGTERM; docker does not
 _VM_SYSTEMS = ("docker desktop", "orbstack", "rancher desktop", "colima", "lima")
 
 
@@ -155,6 +156,25 @@ class Engine:
             )
         return pid
 
+    def has_begun(self, container: str) -> bool:
+        """Whether a container has ever run; true where the engine cannot say."""
+        try:
+            state = self.inspect(container).get("State") or {}
+        except StartError:
+            return True
+        return state.get("Status") != "created" and not str(state.get("StartedAt", "")).startswith("0001-")
+
+    def signal(self, container: str, number: int) -> None:
+        """Send a signal to a container's first process. It is not waited for; the caller reaps all its children."""
+        subprocess.Popen(
+            [*self.command, "kill", "--signal", str(number), container],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=self._environ,
+            start_new_session=True,
+        )
+
     def remove(self, *containers: str) -> None:
         """End and remove containers; one that is gone already is as good.
 
@@ -163,7 +183,7 @@ class Engine:
         """
         for container in containers:
             try:
-                self.run("rm", "--force", "--volumes", container)
+                self.run("rm", *_AT_ONCE.get(self.name, ()), "--force", "--volumes", container)
             except StartError as error:
                 if error.code != "no-container":
                     raise
@@ -207,7 +227,12 @@ class Engine:
         Raises:
             StartError: as `run`; code `image-missing` where it is not here.
         """
-        found = self._json("image", "inspect", image)
+        try:
+            found = self._json("image", "inspect", image)
+        except StartError as error:
+            if error.code == "image-missing":
+                raise self.without_image(image) from None
+            raise
         if not isinstance(found, list) or not found or not isinstance(found[0], dict):
             raise self._strange("image inspect")
         return found[0]
@@ -221,6 +246,12 @@ class Engine:
         options = [part for change in changes for part in ("--change", change)]
         self.run("import", *options, "-", name, data=tar)
 
+    def without_image(self, image: str) -> StartError:
+        """The error for an image that is not here."""
+        return StartError(
+            f"{self.name} does not have the image {image!r}", fix=f"{self.name} pull {image}", code="image-missing"
+        )
+
     def failure(self, verb: str, said: str) -> StartError:
         """What the engine said when it failed, in our words."""
         text = " ".join(said.split())[-_LONGEST_WHY:]
@@ -228,9 +259,7 @@ class Engine:
         if _any(low, "no such container", "no container with name or id", "no such object"):
             return StartError(f"{self.name} has no such container", fix=f"{self.name} ps -a", code="no-container")
         if _any(low, "no such image", "image not known", "unable to find image"):
-            return StartError(
-                f"{self.name} does not have the image: {text}", fix=f"{self.name} pull IMAGE", code="image-missing"
-            )
+            return self.without_image("IMAGE")
         if _any(
             low, "cannot connect to", "is the docker daemon running", "connection refused", "permission denied while"
         ):

@@ -1,0 +1,239 @@
+"""Transport `enter`: the gate's sockets are made inside the namespace of a holder, which the worker then joins (HLD-4).
+
+    hold (front)                        a child, one thread                    engine
+    create and start the holder ────────────────────────────────────────────► holder: network none
+    fork ─────────────────────────────► join its user namespace (rootless), its network
+                                        loopback, listeners, capture
+    deliver ◄──── sockets + fds ─────── the gate serves from now on
+    `served` ─────────────────────────► the self-test: canaries, capture, a name that is never allowed
+    `proven` ◄────────────────────────  ends
+
+Rules of the file: the child is single-threaded, since only such a process may join a user namespace (setns(2)), and
+executes nothing; all that it needs is imported before it leaves this machine's network. Nothing of it stays inside. The
+holder is looked at before (it is confined as the worker will be) and after (it still runs: holder.py).
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+
+from tidegate.holds import capture, capture_proof, control, linux, messages, network, selftest
+from tidegate.holds.canaries import Canaries
+from tidegate.holds.container import holder
+from tidegate.holds.container.confinement import check_process, confining
+from tidegate.holds.container.engine import LABEL_PART
+from tidegate.holds.container.transport import ENTER
+from tidegate.holds.inside import GATE4, MET, MOULD, OFF, ON, PROXY, TaskSockets
+from tidegate.model.errors import StartError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import NoReturn
+
+    from tidegate.holds.container.engine import Engine
+    from tidegate.holds.container.transport import Channel, Way
+
+_KNOCKED = (_socket.AF_INET, _socket.AF_INET6, _socket.AF_UNIX)  # the holder has tried the others
+HOST = "tidegate"
+"""The host name inside."""
+
+
+class Entered:
+    """A namespace that the gate serves."""
+
+    descriptor = -1
+
+    def __init__(self, engine: Engine, container: str, name_server: str) -> None:
+        self.network: tuple[str, ...] = ("--network", f"container:{container}")
+        self.name_server = name_server
+        self.container = container
+        self._engine = engine
+
+    def close(self) -> None:
+        """Remove the holder. What served it is the gate's."""
+        try:
+            self._engine.remove(self.container)
+        except StartError:
+            return  # the engine is gone: the next sweep finds it
+
+
+class Entering:
+    """See the head of the file."""
+
+    name = ENTER
+    captures = True
+
+    def probe(self, engine: Engine) -> StartError | None:
+        """Make a holder, go into its network and end it."""
+        from tidegate.holds.container import owner
+        from tidegate.holds.container.engine import LABEL_OWNER
+        from tidegate.holds.container.transport import Way
+        from tidegate.holds.container.work_folder import WorkFolder
+
+        folder = WorkFolder()
+        try:
+            name = f"tidegate-probe-{os.getpid()}-{os.urandom(4).hex()}"
+            labels = {LABEL_OWNER: owner.me()}
+            way = Way(name=name, labels=labels, folder=folder.path, port=3128, capture=ON, selftest=False)
+            self.open(engine, way, lambda _sockets: None).close()
+        except StartError as error:
+            return error
+        finally:
+            folder.remove()
+        return None
+
+    def open(self, engine: Engine, way: Way, deliver: Callable[[TaskSockets], None]) -> Channel:
+        """Make the network, hand its sockets over and prove it; see Transport.open."""
+        container = start_holder(engine, way)
+        try:
+            pid = engine.pid(container)
+            serve_inside(pid, way, deliver, rootless=engine.facts().rootless)
+            check_process(engine.pid(container), pid)
+        except BaseException:
+            engine.remove(container)
+            raise
+        return Entered(engine, container, GATE4 if way.capture != OFF else "")
+
+
+ENTERING = Entering()
+
+
+def start_holder(engine: Engine, way: Way) -> str:
+    """Start the container that has the network of the task; its id."""
+    image = holder.ensure_image(engine)
+    labels = {**way.labels, LABEL_PART: holder.PART}
+    options = [
+        *("--name", f"{way.name}-net", "--hostname", HOST, "--network", "none", "--read-only"),
+        *confining(engine, way.folder),
+        *(part for name, value in labels.items() for part in ("--label", f"{name}={value}")),
+        *("--log-driver", "none", "--restart", "no"),
+    ]
+    container = engine.create(image, options, (holder.PROGRAM,))
+    try:
+        engine.start(container)
+    except BaseException:
+        engine.remove(container)
+        raise
+    return container
+
+
+def serve_inside(pid: int, way: Way, deliver: Callable[[TaskSockets], None], *, rootless: bool) -> None:
+    """Make the sockets in the network of this process, hand them over, and have the fence tried from there.
+
+    Raises:
+        StartError: when that cannot be done, or the fence leaks.
+    """
+    canaries = Canaries((), frozenset(port for _, port in way.met)) if way.selftest else None
+    ours, theirs = control.pair()
+    child = os.fork()
+    if child == 0:
+        os.close(ours)
+        targets = [one for one in canaries.targets if one[0] in _KNOCKED] if canaries else []
+        _be_inside(theirs, pid, way, targets, canaries.word if canaries else b"", rootless=rootless)
+    os.close(theirs)
+    try:
+        _attend(ours, deliver)
+        heard = canaries.heard() if canaries else []
+        if heard:
+            raise messages.canary_heard(heard)
+    finally:
+        os.close(ours)
+        os.waitpid(child, 0)
+        if canaries:
+            canaries.close()
+
+
+def _attend(wire: int, deliver: Callable[[TaskSockets], None]) -> None:
+    while True:
+        received = control.receive(wire)
+        if received is None:
+            raise messages.ended_early()
+        message, descriptors = received
+        try:
+            word, _, rest = message.partition(" ")
+            if word == "failed":
+                raise _explain(*control.parse_failed(message))
+            if word == "proven":
+                return
+            if word == "sockets":
+                deliver(TaskSockets(tuple(rest.split()), tuple(descriptors)))
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+        if word == "sockets":
+            control.send(wire, "served")
+
+
+def _explain(stage: str, code: int, text: str) -> StartError:
+    if stage == "join":
+        return StartError(
+            f"the container's network cannot be entered from here ({os.strerror(code) if code else text})",
+            fix="that takes root for an engine of root's, or your own rootless engine; or --transport relay",
+            code="transport-enter",
+        )
+    return messages.explain(stage, code, text)
+
+
+def _be_inside(
+    wire: int, pid: int, way: Way, targets: Sequence[tuple[int, int, object]], word: bytes, *, rootless: bool
+) -> NoReturn:
+    stage = "join"
+    try:
+        from tidegate.holds.init import fresh_signals
+
+        fresh_signals()
+        control.close_all_but((wire,))
+        join(pid, rootless=rootless)
+        stage = "loopback"
+        network.raise_loopback()
+        stage = "listener"
+        made = [(PROXY, network.listen(way.port))]
+        made += [(MET, _met(host, port)) for host, port in way.met]
+        if way.published:
+            made += [(MOULD, descriptor) for descriptor in network.moulds()]
+        if way.capture != OFF:
+            stage = "capture"
+            made += capture.capture(way.capture, way.port, way.capture_ports)
+        control.send(wire, " ".join(["sockets", *(role for role, _ in made)]), [fd for _, fd in made])
+        for _, descriptor in made:
+            os.close(descriptor)
+        if control.receive(wire) is not None:
+            stage = "selftest"
+            if way.selftest:
+                _test(way, targets, word)
+            control.send(wire, "proven")
+    except BaseException as error:  # noqa: BLE001  (whatever it is, the front is told and this process ends)
+        control.send_failed(wire, stage, error)
+    os._exit(0)
+
+
+def join(pid: int, *, rootless: bool) -> None:
+    """Go into the network namespace of a process; for a rootless engine through its user namespace.
+
+    Raises:
+        OSError: when the kernel does not let us.
+    """
+    kinds = [("net", linux.CLONE_NEWNET)]
+    if rootless:
+        kinds.insert(0, ("user", linux.CLONE_NEWUSER))
+    opened = [(os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC), flag) for kind, flag in kinds]
+    for descriptor, flag in opened:
+        linux.call("setns", descriptor, flag)
+        os.close(descriptor)
+
+
+def _met(host: str, port: int) -> int:
+    """What stands for a service of this machine, at its own place: in a container nobody sees who connects to it."""
+    if ":" in host:
+        return capture.listen(_socket.AF_INET6, host, port)
+    return network.listen(port, network.LOOPBACK if host == "localhost" else host)
+
+
+def _test(way: Way, targets: Sequence[tuple[int, int, object]], word: bytes) -> None:
+    captured = way.capture != OFF
+    selftest.check_canaries(targets, word, captured=captured)
+    if captured:
+        capture_proof.check_capture()
+    selftest.ask_gate(way.port)

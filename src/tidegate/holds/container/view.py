@@ -1,0 +1,98 @@
+"""The files of a worker: the workspace and what is shared, at their own places, and what of them is protected (HLD-15).
+
+The plan is that of the namespace holds (holds/plan.py); of it counts here what lies in a folder that the container gets
+of this machine, since everything else in it is the image's. So: what would run later is bound read-only over itself,
+folders on the way to it are bound over themselves so that they cannot be renamed away, tidegate's own files and
+sockets of this machine are covered.
+
+Rules of the file: a mount is named in the long form (`--mount`), which refuses a source that is not there; a path with
+a comma or a quote, which that form cannot carry, is refused by name.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tidegate.holds.container.weakness import is_engines_socket
+from tidegate.holds.mountinfo import is_within
+from tidegate.model.errors import StartError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tidegate.holds.hold import LaunchSpec
+    from tidegate.holds.plan import Plan
+
+MOST_MOUNTS = 1000
+
+
+def mounts_of(spec: LaunchSpec, plan: Plan) -> list[str]:
+    """Options of `create` that give the worker its files.
+
+    Raises:
+        StartError: for what cannot be mounted into a container.
+    """
+    found: dict[str, str] = {}
+    given: list[str] = []
+    shares = [(os.path.realpath(share.path), share.readonly) for share in spec.shares]
+    if spec.workspace is not None:
+        shares.append((spec.workspace, False))
+    for path, readonly in sorted(shares):
+        if path == "/" or is_within(path, "/proc") or is_within(path, "/sys"):
+            raise StartError(
+                f"{path} of this machine cannot be given to a container",
+                fix="run it from a project's folder, and share what it needs",
+                code="share",
+            )
+        if is_engines_socket(path):
+            raise StartError(
+                f"{path} is an engine's socket: whoever has it owns this machine", fix="leave it out", code="share"
+            )
+        found[path] = _bind(path, readonly=readonly)
+        given.append(path)
+
+    def seen(path: str) -> bool:
+        return any(is_within(path, one) for one in given)
+
+    for step in plan.steps:
+        if seen(step.path) and (step.readonly or step.path not in found):
+            found[step.path] = _bind(step.path, readonly=step.readonly)
+    for folder, name in plan.pins:
+        path = os.path.join(folder, name)
+        if seen(path) and path not in found and os.path.isdir(path) and not os.path.islink(path):
+            found[path] = _bind(path, readonly=False)
+    for path in plan.hidden:
+        if seen(path):
+            found[path] = f"type=tmpfs,dst={_named(path)},tmpfs-mode=0000" if os.path.isdir(path) else _nothing(path)
+    for path in plan.sockets:
+        if seen(path):
+            found[path] = _nothing(path)
+    if len(found) > MOST_MOUNTS:
+        raise StartError(
+            f"the workspace needs {len(found)} mounts to be protected, more than an engine takes",
+            fix="run it from a project's folder",
+            code="workspace",
+        )
+    return [part for path in sorted(found) for part in ("--mount", found[path])]
+
+
+def file_mount(source: str, target: str) -> list[str]:
+    """The option that gives the worker one file of ours, read-only."""
+    return ["--mount", f"type=bind,src={_named(source)},dst={target},readonly"]
+
+
+def _bind(path: str, *, readonly: bool) -> str:
+    return f"type=bind,src={_named(path)},dst={_named(path)}" + (",readonly" if readonly else "")
+
+
+def _nothing(path: str) -> str:
+    return f"type=bind,src=/dev/null,dst={_named(path)},readonly"
+
+
+def _named(path: str) -> str:
+    if "," in path or '"' in path or "\n" in path:
+        raise StartError(
+            f"{path!r} cannot be mounted into a container: engines read its name as more than a name",
+            fix="use a path without comma, quote and end of line",
+            code="share",
+        )
+    return path

@@ -1,0 +1,48 @@
+"""What leads out of a container around any gate (HLD-4, CASES B79): looked for in what its engine says of it.
+
+For the worker that we asked for, since an engine's own defaults may add to it, and for one that somebody else made
+(`attach`). Each weakness is a part of a sentence.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+_SOCKETS = frozenset(("docker.sock", "podman.sock", "containerd.sock", "crio.sock", "buildkitd.sock"))
+_WHOLE = frozenset(("/", "/run", "/var", "/proc", "/sys", "/dev"))
+_SHARED = (
+    ("NetworkMode", "network"),
+    ("PidMode", "processes"),
+    ("IpcMode", "IPC"),
+    ("UTSMode", "name"),
+    ("UsernsMode", "users"),
+)
+
+
+def weaknesses(found: Mapping[str, Any]) -> list[str]:
+    """What of it this container has."""
+    host = found.get("HostConfig") or {}
+    weak = ["it is privileged"] if host.get("Privileged") else []
+    weak += [f"it shares this machine's {what}" for field, what in _SHARED if host.get(field) == "host"]
+    if host.get("CapAdd"):
+        weak.append(f"it has rights of its own ({', '.join(map(str, host['CapAdd']))})")
+    devices = [str(one.get("PathOnHost")) for one in host.get("Devices") or () if isinstance(one, dict)]
+    if devices:
+        weak.append(f"it has devices of this machine ({', '.join(devices)})")
+    for mount in found.get("Mounts") or ():
+        source = str(mount.get("Source", ""))
+        if is_engines_socket(source):
+            weak.append(f"it holds an engine's socket ({source})")
+        elif mount.get("Type", "bind") == "bind" and os.path.realpath(source) in _WHOLE:
+            weak.append(f"it has {source} of this machine, with the sockets in it")
+    return weak
+
+
+def is_engines_socket(path: str) -> bool:
+    """Whether this is the socket of an engine, or was when somebody named it so."""
+    return os.path.basename(os.path.realpath(path)) in _SOCKETS or os.path.basename(path) in _SOCKETS

@@ -1,0 +1,172 @@
+"""The container of the command: how it is asked for, and the look at what came of it before it starts (HLD-4, HLD-13).
+
+It has no right, no network but the channel's, the files of view.py, the environment of the task (GAT-10), and as PID 1
+the engine's own small init, which passes signals on and reaps. The user is who called: files in the workspace are
+that user's on both sides.
+
+Rules of the file: variables travel in a file that only this user can read, never in an argument (CASES B119). Options
+that a person adds are of a short list (`OPTIONS`), none of which gives a right, a mount or a network.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tidegate.holds.container.confinement import confining
+from tidegate.holds.container.engine import LABEL_PART, PODMAN
+from tidegate.holds.container.view import file_mount, mounts_of
+from tidegate.holds.container.weakness import weaknesses
+from tidegate.model.errors import StartError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from tidegate.holds.container.engine import Engine
+    from tidegate.holds.container.transport import Channel
+    from tidegate.holds.hold import LaunchSpec
+    from tidegate.holds.plan import Plan
+
+PART = "worker"
+OPTIONS = frozenset(("runtime", "memory", "memory-swap", "cpus", "shm-size", "ulimit", "tmpfs", "platform", "env"))
+"""What `--container-option NAME=VALUE` may name."""
+
+KEPT = ("TERM", "COLORTERM", "NO_COLOR", "LANG", "LANGUAGE", "TZ")
+"""Variables of the caller that mean the same in a container; others come by `--container-option env=NAME`."""
+
+_INITS = ("/usr/libexec/podman/catatonit", "/usr/bin/catatonit", "/usr/bin/tini-static")  # static ones
+_RESOLV = "resolv.conf"
+_ENVIRONMENT = "environment"
+
+
+def check_options(options: Iterable[str]) -> tuple[str, ...]:
+    """The options that a person adds, each `NAME=VALUE`.
+
+    Raises:
+        UsageError: for one that is not of the list.
+    """
+    found = tuple(options)
+    for text in found:
+        name, equals, value = text.partition("=")
+        if name not in OPTIONS or not equals or not value:
+            raise UsageError(
+                f"--container-option {text!r}: this is no option that a task's container takes",
+                fix=f"NAME=VALUE with one of {', '.join(sorted(OPTIONS))}",
+            )
+    return found
+
+
+def kept_variables(environ: Mapping[str, str], options: Iterable[str] = ()) -> dict[str, str]:
+    """What of the caller's environment a container gets: what means the same there, and what was named."""
+    kept = {name: text for name, text in environ.items() if name in KEPT or name.startswith("LC_")}
+    for text in options:
+        name, _, value = text.partition("=")
+        if name == "env":
+            variable, given, content = value.partition("=")
+            if given or variable in environ:
+                kept[variable] = content if given else environ[variable]
+    return kept
+
+
+def image_variables(image: Mapping[str, Any]) -> dict[str, str]:
+    """The variables that an image brings."""
+    texts = (image.get("Config") or {}).get("Env") or ()
+    return dict(text.split("=", 1) for text in texts if "=" in text)
+
+
+def create_worker(
+    engine: Engine,
+    spec: LaunchSpec,
+    plan: Plan,
+    channel: Channel,
+    *,
+    name: str,
+    labels: Mapping[str, str],
+    folder: str,
+) -> str:
+    """Make the worker's container, not started, and return its id.
+
+    Raises:
+        StartError: when the engine cannot, or made another container than was asked for.
+    """
+    assert spec.container is not None
+    image = spec.container.image
+    options = [
+        *("--name", name, "--entrypoint", "", "--interactive", "--restart", "no", "--log-driver", "none"),
+        *channel.network,
+        *confining(engine, folder),
+        *_user(engine),
+        *_init(engine),
+        *("--workdir", spec.cwd),
+        *mounts_of(spec, plan),
+        *("--env-file", _write(folder, _ENVIRONMENT, _lines(spec.env, image_variables(engine.image(image))))),
+        *(part for key, value in {**labels, LABEL_PART: PART}.items() for part in ("--label", f"{key}={value}")),
+    ]
+    if spec.stdio is not None and spec.stdio.terminal is not None and spec.stdio.terminal.full:
+        options.append("--tty")
+    if channel.name_server:
+        text = f"nameserver {channel.name_server}\noptions timeout:5 attempts:2\n"
+        options += file_mount(_write(folder, _RESOLV, text, 0o644), "/etc/resolv.conf")
+    for text in spec.container.options:
+        key, _, value = text.partition("=")
+        if key != "env":
+            options += [f"--{key}", value]
+    container = engine.create(image, options, spec.argv)
+    try:
+        weak = weaknesses(engine.inspect(container))
+    except BaseException:
+        engine.remove(container)
+        raise
+    if weak:
+        engine.remove(container)
+        raise StartError(
+            f"{engine.name} made the task's container otherwise than it was asked to: {'; '.join(weak)}",
+            fix=f"look for defaults in the configuration of {engine.name}",
+            code="container-weak",
+        )
+    return container
+
+
+def _user(engine: Engine) -> list[str]:
+    """The options by which the worker's user is who called."""
+    me = f"{os.geteuid()}:{os.getegid()}"
+    if not engine.facts().rootless:
+        return ["--user", me]
+    if engine.name == PODMAN:
+        return ["--userns", "keep-id", "--user", me]
+    return ["--user", "0:0"]  # in a rootless docker, root is who called
+
+
+def _init(engine: Engine) -> list[str]:
+    """The options for the init: docker brings its own, podman needs to be shown one."""
+    if engine.name != PODMAN or engine.facts().in_vm:
+        return ["--init"]
+    for path in _INITS:
+        if os.access(path, os.X_OK):
+            return ["--init", "--init-path", path]
+    raise StartError("podman has no init program for containers", fix="apt install catatonit", code="container-init")
+
+
+def _lines(env: Mapping[str, str], image: Mapping[str, str]) -> str:
+    """The file of variables. What the image brings and the task must not have is emptied (a proxy of its own)."""
+    whole = {name: "" for name in image if name not in env} | dict(env)
+    for name, value in whole.items():
+        if "\n" in value or "\r" in value:
+            raise StartError(
+                f"the variable {name} has more than one line, which engines cannot take",
+                fix=f"leave it out: env -u {name} tidegate run ...",
+                code="container-env",
+            )
+    return "".join(f"{name}={value}\n" for name, value in whole.items())
+
+
+def _write(folder: str, name: str, text: str, mode: int = 0o600) -> str:
+    path = os.path.join(folder, name)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    try:
+        os.fchmod(descriptor, mode)
+        os.write(descriptor, text.encode("utf-8", "surrogateescape"))
+    finally:
+        os.close(descriptor)
+    return path

@@ -1,0 +1,241 @@
+"""Real engines for tests: docker with a daemon of the test run's own, and podman with a store of each process's own.
+
+Nothing of this machine's own docker or podman is touched: the daemon has its own folders, socket and network (none at
+all, and no iptables), podman its own store and settings. The images are made here, of Debian's static busybox. The
+daemon is shared by the workers of a run: the first that needs it starts it, the last that ends stops it; one that a
+killed run left is stopped by the next.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import shutil
+import signal
+import subprocess
+import tarfile
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BUSYBOX = "/bin/busybox"
+IMAGE = "tidegate-test:1"
+FOLDERS = (
+    *("bin", "dev", "etc", "home", "lib", "lib64", "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr"),
+    *("var", "var/tmp"),
+)
+APPLETS = (
+    *("cat", "chmod", "dd", "echo", "env", "false", "grep", "head", "id", "ip", "kill", "ln", "ls", "mkdir", "mount"),
+    *("mv", "nc", "nslookup", "ps", "pwd", "rm", "sh", "sleep", "sort", "stty", "tail", "touch", "true", "tty"),
+    *("umount", "wc", "wget"),
+)
+_PLACE = "/var/tmp"
+_DAEMON, _STORE = "tidegate-docker-", "tidegate-podman-"
+_SETTINGS = """\
+[containers]
+default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "none"
+"""
+
+
+def image_tar() -> bytes:
+    """The image of the tests: busybox, its folders, and nothing else."""
+    written = io.BytesIO()
+    with open(BUSYBOX, "rb") as file:
+        content = file.read()
+    with tarfile.open(fileobj=written, mode="w") as tar:
+        for name in FOLDERS:
+            folder = tarfile.TarInfo(name)
+            folder.type, folder.mode = tarfile.DIRTYPE, 0o1777 if name.endswith("tmp") else 0o755
+            tar.addfile(folder)
+        program = tarfile.TarInfo("bin/busybox")
+        program.size, program.mode = len(content), 0o755
+        tar.addfile(program, io.BytesIO(content))
+        for name in APPLETS:
+            link = tarfile.TarInfo(f"bin/{name}")
+            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+            tar.addfile(link)
+    return written.getvalue()
+
+
+def missing(engine: str) -> str:
+    """Why this engine cannot be used by the tests here; '' where it can."""
+    if os.geteuid() != 0:
+        return f"{engine} is started by root only"
+    needed = {"docker": ("docker", "dockerd"), "podman": ("podman", "runc")}[engine]
+    for program in needed:
+        if not shutil.which(program):
+            return f"{program} is not installed (scripts/setup installs it as root)"
+    return "" if os.path.exists(BUSYBOX) else f"{BUSYBOX} is not installed (scripts/setup installs it as root)"
+
+
+class _Shared:
+    """The folder of a test run's daemon; each process that uses it holds a lock on `users`."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.socket = os.path.join(folder, "docker.sock")
+        os.makedirs(folder, mode=0o711, exist_ok=True)
+        self._users = os.open(os.path.join(folder, "users"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def join(self) -> None:
+        """Use it, and start the daemon where nobody has."""
+        fcntl.flock(self._users, fcntl.LOCK_SH)
+        door = os.open(os.path.join(self.folder, "door"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(door, fcntl.LOCK_EX)
+            if not os.path.exists(os.path.join(self.folder, "ready")):
+                self._start()
+        finally:
+            os.close(door)
+
+    def leave(self) -> None:
+        """Use it no more; the last stops the daemon and removes everything."""
+        try:
+            fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(self._users, fcntl.LOCK_UN)
+        else:
+            self._stop()
+            shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(self._users)
+
+    def is_left(self) -> bool:
+        """Whether nobody uses it: what it has is of a run that was killed."""
+        try:
+            fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _start(self) -> None:
+        program = shutil.which("dockerd")
+        assert program is not None
+        argv = [
+            *(program, "--host", f"unix://{self.socket}", "--data-root", f"{self.folder}/data"),
+            *("--exec-root", f"{self.folder}/exec", "--pidfile", f"{self.folder}/pid"),
+            *("--iptables=false", "--ip6tables=false", "--bridge=none", "--default-runtime", "runc"),
+        ]
+        with open(os.path.join(self.folder, "log"), "wb") as log:
+            quiet = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            subprocess.run(["setsid", "--fork", *argv], check=True, **quiet)
+        environment = {**os.environ, "DOCKER_HOST": f"unix://{self.socket}"}
+        deadline = time.monotonic() + 60
+        while subprocess.run(["docker", "version"], env=environment, capture_output=True, check=False).returncode:
+            if time.monotonic() > deadline:
+                with open(os.path.join(self.folder, "log"), encoding="utf-8", errors="replace") as said:
+                    pytest.skip(f"docker's daemon does not start here: {said.read()[-600:]}")
+            time.sleep(0.2)
+        subprocess.run(
+            ["docker", "import", "-", IMAGE], env=environment, input=image_tar(), capture_output=True, check=True
+        )
+        with open(os.path.join(self.folder, "ready"), "w", encoding="ascii"):
+            pass
+
+    def _stop(self) -> None:
+        try:
+            with open(os.path.join(self.folder, "pid"), encoding="ascii") as file:
+                pid = int(file.read())
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                if self.socket.encode() not in file.read():
+                    return  # the number is somebody else's by now
+        except (OSError, ValueError):
+            return
+        environment = {**os.environ, "DOCKER_HOST": f"unix://{self.socket}"}
+        ids = subprocess.run(
+            ["docker", "ps", "-aq"], env=environment, capture_output=True, text=True, check=False
+        ).stdout.split()
+        if ids:
+            subprocess.run(["docker", "rm", "-f", *ids], env=environment, capture_output=True, check=False)
+        os.kill(pid, signal.SIGTERM)
+        for _ in range(200):
+            if not os.path.exists(f"/proc/{pid}") or _is_dead(pid):
+                break
+            time.sleep(0.1)
+        for name in ("data/overlay2", "exec/netns"):
+            _unmount_below(os.path.join(self.folder, name))
+
+
+def _is_dead(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def _unmount_below(folder: str) -> None:
+    with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
+        places = [line.split()[1] for line in file]
+    for place in sorted((one for one in places if one.startswith(folder)), reverse=True):
+        subprocess.run(["umount", "-l", place], capture_output=True, check=False)
+
+
+def _run_id() -> str:
+    return os.environ.get("PYTEST_XDIST_TESTRUNUID") or f"alone-{os.getpid()}"
+
+
+@pytest.fixture(scope="session")
+def docker() -> Iterator[dict[str, str]]:
+    """The variables by which docker's command line finds the daemon of this test run."""
+    why = missing("docker")
+    if why:
+        pytest.skip(why)
+    mine = os.path.join(_PLACE, f"{_DAEMON}{_run_id()[:16]}")
+    for name in os.listdir(_PLACE):
+        path = os.path.join(_PLACE, name)
+        if name.startswith(_DAEMON) and path != mine:
+            other = _Shared(path)
+            if other.is_left():
+                other.leave()
+    shared = _Shared(mine)
+    shared.join()
+    yield {"DOCKER_HOST": f"unix://{shared.socket}"}
+    shared.leave()
+
+
+@pytest.fixture(scope="session")
+def podman() -> Iterator[dict[str, str]]:
+    """The variables by which podman finds the store of this process."""
+    why = missing("podman")
+    if why:
+        pytest.skip(why)
+    for name in os.listdir(_PLACE):
+        if name.startswith(_STORE) and not os.path.exists(f"/proc/{name.removeprefix(_STORE)}"):
+            shutil.rmtree(os.path.join(_PLACE, name), ignore_errors=True)  # of a run that was killed
+    folder = os.path.join(_PLACE, f"{_STORE}{os.getpid()}")
+    os.makedirs(folder, mode=0o711)
+    environment = {
+        "CONTAINERS_CONF": os.path.join(folder, "containers.conf"),
+        "CONTAINERS_STORAGE_CONF": os.path.join(folder, "storage.conf"),
+    }
+    with open(environment["CONTAINERS_CONF"], "w", encoding="ascii") as file:
+        file.write(_SETTINGS)
+    with open(environment["CONTAINERS_STORAGE_CONF"], "w", encoding="ascii") as file:
+        file.write(f'[storage]\ndriver = "overlay"\ngraphroot = "{folder}/root"\nrunroot = "{folder}/run"\n')
+    whole = {**os.environ, **environment}
+    try:
+        done = subprocess.run(
+            ["podman", "import", "-", IMAGE], env=whole, input=image_tar(), capture_output=True, check=False
+        )
+        if done.returncode:
+            pytest.skip(f"podman does not work here: {done.stderr.decode(errors='replace')[-600:]}")
+        yield environment
+    finally:
+        subprocess.run(["podman", "rm", "--time", "0", "--force", "--all"], env=whole, capture_output=True, check=False)
+        _unmount_below(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["docker", "podman"])
+def engine(request: pytest.FixtureRequest) -> tuple[str, dict[str, str]]:
+    """Each engine in turn: its name, and the variables that it is found by."""
+    return request.param, request.getfixturevalue(request.param)

@@ -1,0 +1,30 @@
+"""sweep.py: what a crash left (tests/holds/test_containers.py does it with the real engines)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tidegate.holds.container import owner
+from tidegate.holds.container.engine import DOCKER, LABEL_OWNER, Engine
+from tidegate.holds.container.sweep import sweep
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_only_what_has_no_owner_goes(tmp_path: Path) -> None:
+    """Of four containers those of an ended process go, but for one that is to be kept (HLD-8)."""
+    place = owner.me().rpartition("/")[0].rpartition("/")[0]
+    labels = {"dead": f"{place}/{1 << 22}/1", "kept": f"{place}/{1 << 22}/1", "mine": owner.me(), "else": "server/x"}
+    for name, label in labels.items():
+        (tmp_path / name).write_text(json.dumps([{"Config": {"Labels": {LABEL_OWNER: label}}}]))
+    program = tmp_path / "docker"
+    program.write_text(
+        f'#!/bin/sh\ncase "$1" in ps) echo {" ".join(labels)};; container) cat {tmp_path}/$3;;'
+        f' rm) echo "$4" >> {tmp_path}/removed;; esac\n'
+    )
+    program.chmod(0o755)
+    engine = Engine(DOCKER, {"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    assert sweep(engine, frozenset({"kept"})) == ["dead"]
+    assert (tmp_path / "removed").read_text() == "dead\n"

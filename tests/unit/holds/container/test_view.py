@@ -1,0 +1,87 @@
+"""view.py: the files of a worker."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tidegate.holds.container.view import file_mount, mounts_of
+from tidegate.holds.hold import LaunchSpec, Share
+from tidegate.holds.plan import make_plan
+from tidegate.model.errors import StartError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def view(workspace: Path, **more: Any) -> list[str]:
+    """The mounts of a worker with this workspace."""
+    spec = LaunchSpec(argv=("x",), env={"HOME": "/"}, cwd=str(workspace), workspace=str(workspace), **more)
+    options = mounts_of(spec, make_plan(spec, os.geteuid()))
+    assert options[::2] == ["--mount"] * (len(options) // 2)
+    return options[1::2]
+
+
+def test_the_workspace_is_at_its_own_place(tmp_path: Path) -> None:
+    """The workspace is bound where it is, writable, and nothing else of this machine (HLD-14)."""
+    assert view(tmp_path) == [f"type=bind,src={tmp_path},dst={tmp_path}"]
+
+
+def test_what_is_protected_in_it_is_bound_over_itself(tmp_path: Path) -> None:
+    """Files that run later are read-only, the folders on the way cannot be moved, own files are covered (HLD-15)."""
+    (tmp_path / ".git/hooks").mkdir(parents=True)
+    (tmp_path / "state").mkdir()
+    found = view(tmp_path, guarded=(f"{tmp_path}/.git/hooks",), hidden=(f"{tmp_path}/state",))
+    assert f"type=bind,src={tmp_path}/.git/hooks,dst={tmp_path}/.git/hooks,readonly" in found
+    assert f"type=bind,src={tmp_path}/.git,dst={tmp_path}/.git" in found
+    assert f"type=tmpfs,dst={tmp_path}/state,tmpfs-mode=0000" in found
+
+
+def test_protected_files_elsewhere_are_not_there_at_all(tmp_path: Path) -> None:
+    """What lies outside the workspace needs no mount: the container does not have it (HLD-14)."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (tmp_path / "profile").write_text("")
+    assert view(work, guarded=(f"{tmp_path}/profile",)) == [f"type=bind,src={work},dst={work}"]
+
+
+def test_shares_are_read_only_where_that_is_said(tmp_path: Path) -> None:
+    """`--share PATH:ro` and `--share PATH` (HLD-14)."""
+    for name in ("work", "a", "b"):
+        (tmp_path / name).mkdir()
+    shares = (Share(f"{tmp_path}/a", readonly=True), Share(f"{tmp_path}/b"))
+    found = view(tmp_path / "work", shares=shares)
+    assert f"type=bind,src={tmp_path}/a,dst={tmp_path}/a,readonly" in found
+    assert f"type=bind,src={tmp_path}/b,dst={tmp_path}/b" in found
+
+
+def test_an_engines_socket_is_refused(tmp_path: Path) -> None:
+    """Whoever has it owns this machine (B79)."""
+    path = tmp_path / "podman.sock"
+    with socket.socket(socket.AF_UNIX) as wire:
+        wire.bind(str(path))
+        (tmp_path / "work").mkdir()
+        with pytest.raises(StartError, match="engine's socket"):
+            view(tmp_path / "work", shares=(Share(str(path)),))
+
+
+@pytest.mark.parametrize("name", ["with,comma", 'with"quote', "with\nline"])
+def test_a_name_that_an_engine_would_read_as_more_is_refused(tmp_path: Path, name: str) -> None:
+    """A folder's name cannot add an option of its own to the mount (HLD-13)."""
+    (tmp_path / name).mkdir()
+    with pytest.raises(StartError, match="cannot be mounted"):
+        view(tmp_path / name)
+
+
+def test_the_neighbour_with_a_blank_passes(tmp_path: Path) -> None:
+    """Other names are fine."""
+    (tmp_path / "with blank = and ä").mkdir()
+    assert len(view(tmp_path / "with blank = and ä")) == 1
+
+
+def test_a_file_of_ours_is_read_only() -> None:
+    """The resolver's file is not the task's to change (HLD-6)."""
+    assert file_mount("/x/resolv.conf", "/etc/resolv.conf")[1].endswith(",readonly")
