@@ -7,6 +7,8 @@ Rules of the file:
 * One transaction at a time in this process (a lock), BEGIN IMMEDIATE among processes, and a bounded wait for both.
 * Whatever SQLite says went wrong is a NotSavedError once the file is open, and a StartError before that. A newer
   schema is refused: an older program cannot know what it would break.
+* Whoever has it open holds a shared lock beside it, and only who has that lock alone brings the schema up to date: a
+  server of an older tidegate never finds the tables changed under it.
 * The file is never opened beside SQLite: closing any descriptor of it would drop SQLite's locks (fcntl(2)).
 """
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 PATIENCE = 5.0  # seconds for which another process may be writing
 MARK = 0x54474154  # application_id: "TGAT"
 READ = "BEGIN"
+_HELD = ".lock"  # behind the file's name
 _PAUSE = 0.01
 _DAMAGED = "move it away and restore a copy; what it held is asked anew"
 
@@ -39,8 +42,9 @@ _DAMAGED = "move it away and restore a copy; what it held is asked anew"
 class Database:
     """An open file. Use `transaction`; `close` it once."""
 
-    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: str, held: int) -> None:
         self.path = path
+        self._held = held
         self._connection = connection
         self._lock = Lock()
 
@@ -75,14 +79,17 @@ class Database:
         """Give the file back."""
         with self._lock:
             self._connection.close()
+            if self._held >= 0:
+                os.close(self._held)
+                self._held = -1
 
 
 def open_database(folder: str) -> Database:
     """Open the file in `folder`, made where there is none, with the schema of this program.
 
     Raises:
-        StartError: where that cannot be: the folder or the file is open to others, no database, of a newer tidegate, or
-            the disk does not do its part.
+        StartError: where that cannot be: the folder or the file is open to others, no database, of a newer tidegate, of
+            an older one that has it open, or the disk does not do its part.
     """
     path = os.path.join(folder, STORE_FILE)
     try:
@@ -91,7 +98,12 @@ def open_database(folder: str) -> Database:
         with _alone(folder):
             _make(path)
             _private(path, os.lstat(path), directory=False)
-            return Database(_connect(path), path)
+            held = os.open(path + _HELD, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                return Database(_connect(path, held), path, held)
+            except BaseException:
+                os.close(held)
+                raise
     except sqlite3.DatabaseError as error:
         raise StartError(f"{path!r} cannot be opened as a database: {error}", fix=_fix(error), code="store") from error
     except OSError as error:
@@ -123,7 +135,7 @@ def look_at(folder: str) -> None:
         raise StartError(f"{path!r} is damaged: {said[:200]}", fix=_DAMAGED, code="store")
 
 
-def _connect(path: str) -> sqlite3.Connection:
+def _connect(path: str, held: int) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"file:{quote(os.fsencode(path))}?mode=rw", timeout=PATIENCE, isolation_level=None, check_same_thread=False,
         uri=True,
@@ -133,8 +145,11 @@ def _connect(path: str) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = FULL")
         version = _version(connection, path)
         connection.execute("PRAGMA journal_mode = WAL")
+        if 0 < version < VERSION:
+            _need_alone(path, held, version)
         if version < VERSION:
             _migrate(connection, version)
+        fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BaseException:
         connection.close()
         raise
@@ -153,6 +168,31 @@ def _version(connection: sqlite3.Connection, path: str) -> int:
             code="store-newer",
         )
     return version
+
+
+def _need_alone(path: str, held: int, version: int) -> None:
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pids = _holders(held)
+        whose = f"process {' and '.join(map(str, pids))}" if pids else "another process"
+        raise StartError(
+            f"{path!r} is of an older tidegate (schema {version}, {VERSION} here), and {whose} has it open",
+            fix="end that one first" + (f": kill {' '.join(map(str, pids))}" if pids else ""),
+            code="store-older",
+        ) from None
+
+
+def _holders(fd: int) -> list[int]:
+    # Lines of /proc/locks: "1: FLOCK  ADVISORY  READ 4711 08:01:1234 0 EOF" (proc_locks(5)).
+    found = os.fstat(fd)
+    place = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    try:
+        with open("/proc/locks", encoding="ascii") as file:
+            words = [line.split() for line in file]
+    except OSError:
+        return []
+    return sorted({int(line[4]) for line in words if len(line) > 5 and line[1] == "FLOCK" and line[5] == place})
 
 
 def _migrate(connection: sqlite3.Connection, version: int) -> None:

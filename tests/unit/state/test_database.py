@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.lab.api import as_user
+from tests.product import PYTHON, Product
 from tests.state.conformance import answer
 from tidegate.model.errors import NotSavedError, StartError
 from tidegate.model.question import Answer
@@ -89,6 +91,80 @@ def test_a_newer_schema_is_refused_in_one_line(tmp_path: Path) -> None:
     assert caught.value.exit_status == 78
 
 
+OLDER = """
+import sys
+sys.path.insert(0, sys.argv[2])
+import tidegate.state.database as database
+database.VERSION, database.STEPS = database.VERSION - 1, database.STEPS[:-1]
+store = database.open_database(sys.argv[1])
+print("open", flush=True)
+sys.stdin.read()
+store.close()
+"""
+
+
+def older(state: Path, user: Product | None = None) -> subprocess.Popen[str]:
+    """A process of a tidegate whose schema is one step older, and that has the store open."""
+    argv = [PYTHON, "-I", "-c", OLDER, str(state), os.path.join(ROOT, "src")]
+    process = subprocess.Popen(
+        as_user(argv, str(user.home)) if user is not None and user.user else argv,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "open\n"
+    return process
+
+
+def schema(state: Path) -> int:
+    """The version of the schema."""
+    connection = sqlite3.connect(state / FILE)
+    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    connection.close()
+    return found
+
+
+def test_a_schema_is_not_brought_up_to_date_under_an_older_one(tmp_path: Path) -> None:
+    """SRV-4, HLD-16: one line names who has it open; when that one has ended, the store goes on with all it has."""
+    state = tmp_path / "state"
+    with older(state) as process:
+        for _ in range(2):
+            with pytest.raises(StartError, match=rf"older tidegate \(schema {VERSION - 1}, {VERSION} here\)") as caught:
+                open_store(str(state))
+            assert f"process {process.pid} has it open: end that one first: kill {process.pid}" in str(caught.value)
+            assert schema(state) == VERSION - 1
+        process.communicate("", timeout=30)
+    with_all = open_store(str(state))
+    assert schema(state) == VERSION
+    open_store(str(state)).close()  # the neighbour: of the same schema, beside it
+    with_all.close()
+
+
+def test_a_killed_one_holds_nobody_up(tmp_path: Path) -> None:
+    """SRV-4: the lock goes with the process that had it."""
+    with older(tmp_path / "state") as process:
+        process.kill()
+        process.communicate(timeout=30)
+    open_store(str(tmp_path / "state")).close()
+    assert schema(tmp_path / "state") == VERSION
+
+
+@pytest.mark.parametrize("user", ["root", "user"] if os.geteuid() == 0 else ["user"])
+def test_no_command_migrates_under_an_older_server(tmp_path: Path, user: str) -> None:
+    """SRV-4: serve, run and policy trust all say so and change nothing; then they work."""
+    product = Product(tmp_path, user=user == "user")
+    assert product.run("--", "true").returncode == 0  # makes the state folder
+    (product.folder / "tidegate.yaml").write_text("network: {runtime: {allow: [a.test]}}\n")
+    with older(product.state, product) as process:
+        for words in (("serve",), ("run", "--", "true"), ("policy", "trust", "--yes")):
+            done = product.tidegate(*words)
+            assert (done.returncode, done.stdout) == (78, ""), words
+            assert done.stderr.startswith(f"tidegate: '{product.state / FILE}' is of an older tidegate"), done.stderr
+            assert done.stderr.count("\n") == 1
+        process.communicate("", timeout=30)
+    assert product.tidegate("policy", "trust", "--yes").returncode == 0
+    assert product.run("--", "true").returncode == 0
+
+
 @pytest.mark.parametrize("how", ["text", "cut", "other", "zeroes"])
 def test_what_is_no_whole_database_is_refused(tmp_path: Path, how: str) -> None:
     """B145: a corrupt or half-written file is refused with a message, not ignored or made anew."""
@@ -141,6 +217,8 @@ def test_an_older_schema_is_brought_up_to_date(tmp_path: Path, monkeypatch: pyte
 def test_many_processes_open_a_new_one_at_once(tmp_path: Path) -> None:
     """SRV-4: one makes it, all use it, and nothing that any of them wrote is lost."""
     program = """
+from tests.lab.api import as_user
+from tests.product import PYTHON, Product
 from tests.state.conformance import answer
 from tidegate.model.question import Answer
 from tidegate.state.sqlite import open_store
@@ -176,6 +254,8 @@ def test_kill_9_in_the_middle_of_a_transaction_leaves_it_whole(tmp_path: Path, w
     """B145: a process that dies before any step of saving an answer has saved nothing of it."""
     program = """
 import os, signal
+from tests.lab.api import as_user
+from tests.product import PYTHON, Product
 from tests.state.conformance import answer
 from tidegate.model.question import Answer
 from tidegate.state.sqlite import open_store
@@ -197,6 +277,8 @@ store.save_answer(answer(2, Answer.REMEMBER, "second.test"))
 def test_kill_9_at_any_time_loses_nothing_that_was_said_to_be_saved(tmp_path: Path, after: int) -> None:
     """B145: every answer that `save_answer` returned for is there after the kill."""
     program = """
+from tests.lab.api import as_user
+from tests.product import PYTHON, Product
 from tests.state.conformance import answer
 from tidegate.model.question import Answer
 from tidegate.state.sqlite import open_store
@@ -241,6 +323,8 @@ def test_a_file_that_may_not_grow_is_said(tmp_path: Path) -> None:
     """JRN-5: likewise where the operating system refuses the write (RLIMIT_FSIZE, as a quota does)."""
     program = """
 import resource, signal
+from tests.lab.api import as_user
+from tests.product import PYTHON, Product
 from tests.state.conformance import answer
 from tidegate.model.errors import NotSavedError
 from tidegate.model.question import Answer
@@ -283,4 +367,4 @@ def test_a_path_that_needs_quoting_is_that_path(tmp_path: Path) -> None:
     folder = tmp_path / "a?mode=memory&x=%41#b"
     database = open_database(str(folder))
     database.close()
-    assert os.listdir(folder) == [FILE]
+    assert sorted(os.listdir(folder)) == [FILE, f"{FILE}.lock"]
