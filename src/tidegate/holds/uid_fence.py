@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from threading import Thread
 
 from tidegate.holds import attempt_log, linux
 from tidegate.holds.uid_table import FAMILY, LOG_GROUP, OWN, TABLE, change_text, table_text
@@ -210,29 +211,20 @@ def _plain(text: str) -> list[Any]:
 
 
 def _elsewhere() -> str:
-    """The listing of the table in a network namespace where it is the only one."""
-    text = _text()
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        status = 1
+    """The listing of the table in a network namespace where it is the only one: a thread's, which ends with it."""
+    found: list[str | Exception] = []
+
+    def look() -> None:
         try:
-            os.close(reading)
             linux.unshare(linux.CLONE_NEWNET)
-            run(("-f", "-"), text)
-            answer = run(_LIST)
-            status = 0
+            run(("-f", "-"), _text())
+            found.append(run(_LIST))
         except (OSError, NftError) as error:
-            answer = str(error)
-        try:
-            with open(writing, "w", encoding="utf-8") as out:
-                out.write(answer)
-        finally:
-            os._exit(status)
-    os.close(writing)
-    with open(reading, encoding="utf-8") as file:
-        answer = file.read()
-    _pid, status = os.waitpid(child, 0)
-    if status or not answer:
-        raise NftError(answer or "nft ended without a word")
-    return answer
+            found.append(error)
+
+    thread = Thread(target=look, name="nft")
+    thread.start()
+    thread.join()
+    if found and isinstance(found[0], str):
+        return found[0]
+    raise NftError(str(found[0]) if found else "nft ended without a word")

@@ -206,6 +206,8 @@ def _serve(channel: socket) -> None:
     served = serve_sockets(
         gate, task, TaskSockets(message[1], descriptors), order["own_names"], doors, order["met"][order["phase"]]
     )
+    if served.warning:
+        warn(f"note: {served.warning}")
     finishing = [False]
 
     def next_phase(phase: str, sockets: TaskSockets) -> None:

@@ -105,6 +105,8 @@ def serve_sockets(
         if belongs is not None:
             for listener in served.outward():
                 gate.guard(listener, belongs)
+        if role:
+            served.hear_around(task, owner)
     except BaseException:
         served.close(cut=True)
         for fd in left:

@@ -174,7 +174,7 @@ def run_behind_gate(
         task=order.task,
         host=GATE_HOST,
         port=GATE_PORT,
-        own_loopback=True,
+        own_loopback=hold.name != "uid",  # GAT-10: there it is the machine's
         capture=captured,
         own_names=(OWN4, OWN6, *names) if captured else (),
     )

@@ -33,6 +33,7 @@ from tidegate.server.presence import Presence
 from tidegate.server.shapes import question_shape, rule_shape
 from tidegate.server.tasks import Registry
 from tidegate.server.terminals import Terminals
+from tidegate.server.user_table import UserTable
 from tidegate.state.sqlite import open_store
 from tidegate.state.store import TaskEnd
 
@@ -81,6 +82,7 @@ class Server:
         self._asked = asyncio.Event()
         self._counted: set[int] = set()  # questions that count as open
         self._door: FrontDoor | None = None
+        self._users: UserTable | None = None
         self.store: Store
         self.log: ActionLog
         self.answers: AnswerBook
@@ -157,6 +159,8 @@ class Server:
         self.log.append("server.started", version=self.version, pid=self.pid)
         await in_thread(self.answers.put_right)
         await self._put_right()
+        self._users = UserTable(self.state, self._loop, self.wall, self.log.append)
+        await self._users.open()
         self._clockwork = start(self._watch_clocks(), "the questions' clock")
         self._door = FrontDoor(self.registry, self.terminals, self.place.listen(FRONT_SOCKET))
         self._door.open()
@@ -218,6 +222,8 @@ class Server:
             await self.registry.stop(STOPPING)
         if self._door is not None:
             await self._door.part()
+        if self._users is not None:
+            self._users.close()
         if self._clockwork is not None:
             self._clockwork.cancel()
         for other in self.others:
