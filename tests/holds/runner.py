@@ -80,7 +80,7 @@ def dig(hole: str) -> None:
         from tidegate.holds import uid_fence, uid_table
 
         whole = uid_table.table_text
-        uid_fence.table_text = lambda: whole().replace("goto task", "accept")  # type: ignore[assignment]
+        uid_fence.table_text = lambda **more: whole(**more).replace("goto task", "accept")  # type: ignore[assignment]
     elif hole == "redirect":
         launch.capture.netfilter.messages = lambda _port: []  # type: ignore[assignment]
     elif hole == "resolver":
