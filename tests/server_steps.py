@@ -23,8 +23,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 
 from tidegate.holds import linux
 from tidegate.holds.bpf import ALLOW, NOTIFY, NUMBER, Program
+from tidegate.holds.on_behalf import NOTIF_SEND
 from tidegate.holds.seccomp import install
-from tidegate.holds.watcher import CONTINUE, NOTIF_RECV, NOTIF_SEND, NOTIFICATION
+from tidegate.holds.watcher import CONTINUE, NOTIF_RECV, NOTIFICATION
 
 CALLS = {
     "x86_64": {

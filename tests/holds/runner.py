@@ -18,7 +18,7 @@ sys.path[:0] = [os.path.join(ROOT, "src"), ROOT]
 
 from tidegate.doctor.escapes.machine import Machine  # noqa: E402 (found by the line above)
 from tidegate.holds import control  # noqa: E402
-from tidegate.holds.hold import LaunchSpec, Share, find_hold  # noqa: E402
+from tidegate.holds.hold import LaunchSpec, Share, find_hold, gate_port  # noqa: E402
 from tidegate.holds.inside import TaskSockets  # noqa: E402
 from tidegate.model.errors import StartError  # noqa: E402
 
@@ -37,6 +37,14 @@ def serve_refusals(sockets: TaskSockets) -> None:
                 connection.sendall(REFUSAL)
 
     threading.Thread(target=serve, daemon=True).start()
+    for fd in sockets.of("announced"):
+        threading.Thread(target=hear_all, args=(socket.socket(fileno=os.dup(fd)),), daemon=True).start()
+
+
+def hear_all(wire: socket.socket) -> None:
+    """Be who is told who comes, and let everybody come."""
+    while wire.recv(64):
+        pass
 
 
 def say_yes(sockets: TaskSockets) -> None:
@@ -144,7 +152,10 @@ def main(wishes: dict[str, Any]) -> dict[str, Any]:
     held |= machine.paths()
     if wishes.get("listeners", True):
         held |= machine.late_paths()
-    held |= {"hold": wishes.get("table", wishes["hold"]), "port": 3128}
+    if "hole" in wishes:
+        dig(wishes["hole"])
+    hold = find_hold(wishes["hold"])
+    held |= {"hold": wishes.get("table", wishes["hold"]), "port": gate_port(hold)}
     leaked = socket.socket()
     leaked.set_inheritable(True)
     workspace = wishes.get("workspace") or machine.workspace
@@ -177,8 +188,6 @@ def main(wishes: dict[str, Any]) -> dict[str, Any]:
         capture=wishes.get("capture", "off"),
         capture_ports=tuple(wishes.get("capture_ports", ())),
     )
-    if "hole" in wishes:
-        dig(wishes["hole"])
     if "refuse" in wishes:
         refuse(wishes["refuse"])
     answer: dict[str, Any] = {"held": held}
@@ -186,7 +195,7 @@ def main(wishes: dict[str, Any]) -> dict[str, Any]:
     if wishes.get("say_when"):
         os.write(kept[1], b"building\n")
     try:
-        task = find_hold(wishes["hold"]).launch(spec, GATES[wishes.get("gate", "refuses")])
+        task = hold.launch(spec, GATES[wishes.get("gate", "refuses")])
     except StartError as error:
         answer |= {"error": str(error), "code": error.code}
     else:

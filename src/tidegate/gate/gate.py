@@ -134,16 +134,20 @@ class Gate:
             self.guard(listener, belongs)
         return listener
 
-    def guard(self, listener: Listener, belongs: Callable[[Owner], bool]) -> None:
+    def guard(
+        self, listener: Listener, belongs: Callable[[Owner], bool], impossible: frozenset[int] | None = None
+    ) -> None:
         """Let in only who belongs to the listener's task, from now on; as `add_listener` with `belongs`.
+
+        `impossible` are users that no such task can have; those that no task has, where it is None.
 
         Raises:
             OSError: where the kernel cannot be asked.
         """
-        from tidegate.gate.identity import belonging
+        from tidegate.gate.identity import IMPOSSIBLE, belonging
 
         self.peers  # noqa: B018 - as above
-        listener.identify = belonging(listener, belongs)
+        listener.identify = belonging(listener, belongs, IMPOSSIBLE if impossible is None else impossible)
 
     def add_shared(self, fd: int) -> SharedListener:
         """Serve many tasks on one listening TCP socket of this network namespace, and own it from now on (shared.py).

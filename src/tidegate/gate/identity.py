@@ -228,8 +228,11 @@ def owned_by(uid: int) -> Callable[[Owner], bool]:
     return lambda owner: owner.uid == uid
 
 
-def belonging(door: Door, belongs: Callable[[Owner], bool]) -> Identify:
-    """Return the check of a listener of one task that others can reach: only who belongs to the task comes in."""
+def belonging(door: Door, belongs: Callable[[Owner], bool], impossible: frozenset[int] = IMPOSSIBLE) -> Identify:
+    """Return the check of a listener of one task that others can reach: only who belongs to the task comes in.
+
+    `impossible` are users that no such task can have, whatever `belongs` would say.
+    """
     gate, ours = door.gate, door.task.id
 
     def identify(sock: socket, peer: tuple[Any, ...]) -> Door | None:
@@ -238,7 +241,7 @@ def belonging(door: Door, belongs: Callable[[Owner], bool]) -> Identify:
         try:
             owner = gate.peers.owner(sock, peer)
             uid = owner.uid
-            if uid not in IMPOSSIBLE:
+            if uid not in impossible:
                 reason = Reason.FOREIGN_PEER
                 if belongs(owner):
                     return door

@@ -130,6 +130,10 @@ class Listener(Door):
         gate.reactor.watch(fd, self, LEVEL)
         gate.listeners.add(self)
 
+    def port(self) -> int:
+        """The TCP port of this network namespace at which it listens."""
+        return int(self._sock.getsockname()[1]) if self._sock is not None else 0
+
     def ready(self, _fd: int, _mask: int) -> None:
         """Clients are waiting."""
         accept, gate, family, make, identify = self._accept, self.gate, self._family, self.client, self.identify

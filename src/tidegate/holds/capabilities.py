@@ -52,6 +52,18 @@ def drop_all(user: int = 0) -> None:
     linux.call("capset", header, bytes(24))
 
 
+def drop_what_there_is() -> None:
+    """As `drop_all`, where an ordinary user has no right to empty the bounding set: no_new_privs keeps it from use.
+
+    Raises:
+        OSError: when the kernel refuses; the process must not go on then.
+    """
+    try:
+        drop_all()
+    except PermissionError:
+        keep_only(0)
+
+
 def keep_only(wanted: int) -> None:
     """Have no capability but those of this mask (bits by number), and none to pass on.
 

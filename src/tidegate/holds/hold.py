@@ -142,6 +142,16 @@ class Hold(Protocol):
         """Remove what a crash left."""
 
 
+def gate_port(hold: Hold) -> int:
+    """The port of 127.0.0.1, as the task sees it, at which this hold's gate will be.
+
+    Raises:
+        OSError: where the hold needs a port of this machine, and there is none.
+    """
+    own = getattr(hold, "own_port", None)
+    return int(own()) if own is not None else GATE_PORT
+
+
 def find_hold(name: str) -> Hold:
     """The hold of this name.
 
@@ -160,6 +170,10 @@ def find_hold(name: str) -> Hold:
         from tidegate.holds.container.container_hold import ContainerHold
 
         return ContainerHold(name)
+    if name == "landlock":
+        from tidegate.holds.landlock_hold import LandlockHold
+
+        return LandlockHold()
     if name == "offline":
         from tidegate.holds.offline import OFFLINE
 

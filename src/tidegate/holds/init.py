@@ -70,16 +70,19 @@ def run_init(
     selftest: Callable[[], None] | None = None,
     pass_on: Callable[[int], None] | None = None,
     ran: Callable[[int], bool] | None = None,
+    become: Callable[[int], None] | None = None,
+    last: Callable[[], None] | None = None,
 ) -> NoReturn:
     """Be PID 1 until the task is over. Never returns and never raises; every failure is a `failed` message.
 
     `enter` drops privileges for good and raises where it cannot; `selftest` raises where the fence leaks. `pass_on`
     takes signals for the command where that is not our child but a container's, and `ran` says by our child's wait
-    status whether there was a command at all.
+    status whether there was a command at all. A hold without a PID namespace gives `become`, what the command gives up
+    besides (it is given the pty, or -1), and `last`, which ends all that is left.
     """
     stage = "session"
     try:
-        init = _Init(control_fd, stdio, pass_on, ran)
+        init = _Init(control_fd, stdio, pass_on, ran, become, last)
         init.prepare()
         if stdio.wants_pty:
             stage = "pty"
@@ -99,6 +102,8 @@ def run_init(
         init.loop()
     except BaseException as error:  # noqa: BLE001  # whatever it is: PID 1 must end and say why
         control.send_failed(control_fd, stage, error)
+        if last is not None:
+            last()
     os._exit(1)
 
 
@@ -109,7 +114,11 @@ class _Init:
         stdio: StdioPlan,
         pass_on: Callable[[int], None] | None = None,
         ran: Callable[[int], bool] | None = None,
+        become: Callable[[int], None] | None = None,
+        last: Callable[[], None] | None = None,
     ) -> None:
+        self._become = become
+        self._last = last
         self._control = control_fd
         self._pass_on = pass_on
         self._ran = ran
@@ -119,6 +128,11 @@ class _Init:
         self._report = -1  # says why exec failed, or ends when it has closed the other end
         self._ignored: frozenset[int] = frozenset()
         self._wake = -1
+
+    def _leave(self) -> NoReturn:
+        if self._last is not None:
+            self._last()
+        os._exit(0)
 
     def prepare(self) -> None:
         os.set_inheritable(self._control, False)
@@ -160,7 +174,7 @@ class _Init:
         self._send("probed")
         while not (message := self._receive()).startswith("start"):
             if message.startswith("signal "):
-                os._exit(0)
+                self._leave()
         return self._stdio.starts_in_foreground and message != "start bg"
 
     def fork_command(self, argv: Sequence[str], env: Mapping[str, str], *, front: bool) -> None:
@@ -177,6 +191,8 @@ class _Init:
         code, kind = errno.EINVAL, "cannot"
         try:
             os.setpgid(0, 0)
+            if self._become is not None:
+                self._become(self._slave)
             if front:
                 os.tcsetpgrp(self._slave, os.getpid())
             for target, source in enumerate(self._stdio.task_fds):
@@ -233,7 +249,7 @@ class _Init:
         self._report = -1
         if problem:
             self._send("execfailed " + problem.decode("ascii"))
-            os._exit(0)
+            self._leave()
         self._send(f"started {self._command}")
 
     def _reap(self) -> bool:
@@ -256,7 +272,7 @@ class _Init:
                 self._send("failed container 0 the container could not be started")
             else:
                 self._send(f"exited {status}")
-            os._exit(0)
+            self._leave()
         return True
 
     def _obey(self, message: str) -> None:
@@ -285,7 +301,7 @@ class _Init:
         try:
             control.send(self._control, message)
         except OSError:
-            os._exit(0)  # the front is gone, so the task ends
+            self._leave()  # the front is gone, so the task ends
 
     def _receive(self) -> str:
         try:
@@ -293,7 +309,7 @@ class _Init:
         except OSError:
             received = None
         if received is None:
-            os._exit(0)
+            self._leave()
         return received[0]
 
 

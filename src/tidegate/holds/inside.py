@@ -36,6 +36,7 @@ MOULD = "mould"  # unbound: sockets of the task's network are made from these (g
 MET = "met"  # stands for one service of this machine (HLD-10)
 SSH_AGENT = "ssh-agent"  # a unix socket, at SSH_AUTH_SOCK
 _OWNER = "owner-"
+ANNOUNCED = "announced"  # where the watcher says who comes to the proxy, where others could (gate/announced.py)
 TURNED_AWAY = "turned-away"  # netlink: what failed at once
 
 # Services of this machine that rules let a task reach, met at the same place of its own loopback. What stands for the

@@ -120,11 +120,11 @@ class NamespaceHold:
             _Child(self.kind, front, theirs, spec, plan, canaries, finish, tenant).run()
         os.close(theirs)
         shares = None if self.kind == OPEN else tuple(os.path.realpath(share.path) for share in spec.shares)
-        construction = _Construction(ours, outer, deliver, shares, detours(spec.met, spec.port), tenant)
+        construction = Construction(ours, outer, deliver, shares, detours(spec.met, spec.port), tenant)
         try:
             task = construction.await_proof()
             if canaries:
-                _check_silence(canaries)
+                check_silence(canaries)
         except BaseException:
             construction.tear_down()
             raise
@@ -134,7 +134,7 @@ class NamespaceHold:
         return task
 
 
-class _Construction:
+class Construction:
     """The front's half."""
 
     def __init__(
@@ -400,7 +400,12 @@ def _end(wire: int, _spec: LaunchSpec, enter: Callable[[], None], test: Callable
     os._exit(0)
 
 
-def _check_silence(canaries: Canaries) -> None:
+def check_silence(canaries: Canaries) -> None:
+    """See that no canary has heard this run's word.
+
+    Raises:
+        StartError: where one has.
+    """
     heard = canaries.heard()
     if heard:
         raise messages.canary_heard(heard)

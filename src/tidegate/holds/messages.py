@@ -133,6 +133,21 @@ def unknown_machine() -> StartError:
     )
 
 
+def no_landlock(abi: int) -> StartError:
+    """The kernel's Landlock cannot do what the hold `landlock` needs."""
+    what = f"this kernel's Landlock (ABI {abi}) scopes no signals" if abi else "Landlock is not there"
+    return StartError(
+        f"--hold landlock: {what}",
+        fix="it needs Linux 6.12 with landlock among its security modules (see /sys/kernel/security/lsm)",
+        code="hold-landlock",
+    )
+
+
+def not_without_namespaces(option: str, fix: str) -> StartError:
+    """Something that needs a network of the task's own."""
+    return StartError(f"{option} cannot be had with --hold landlock", fix=fix, code="hold-landlock")
+
+
 def apparmor_profile(program: str) -> str:
     """The AppArmor profile that lets this program make user namespaces, as one line."""
     return f"abi <abi/4.0>, include <tunables/global> profile tidegate {program} flags=(unconfined) {{ userns, }}"

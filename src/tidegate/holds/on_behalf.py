@@ -114,9 +114,9 @@ def field(thread: int, name: str) -> list[int]:
     raise RefusedError(errno.ESRCH)
 
 
-def send_answer(listener: int, identity: int, code: int, flags: int = 0) -> None:
-    """End a call with this errno, 0 for none: struct seccomp_notif_resp { id, val, error, flags }."""
-    reply = identity.to_bytes(8, "little") + bytes(8) + (-code).to_bytes(4, "little", signed=True)
+def send_answer(listener: int, identity: int, code: int, flags: int = 0, value: int = 0) -> None:
+    """End a call with this errno, or with a value: struct seccomp_notif_resp { id, val, error, flags }."""
+    reply = identity.to_bytes(8, "little") + value.to_bytes(8, "little") + (-code).to_bytes(4, "little", signed=True)
     try:
         fcntl.ioctl(listener, NOTIF_SEND, reply + flags.to_bytes(4, "little"))
     except OSError:

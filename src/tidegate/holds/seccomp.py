@@ -1,7 +1,8 @@
 """The system calls a task may make: everything but what would lead around the hold (HLD-13).
 
-Three filters, one text: `netns` knows the families UNIX, INET and INET6 with TCP and UDP, and NETLINK_ROUTE;
-`offline` only UNIX; `open` any family, and the rest just the same.
+Four filters, one text: `netns` knows the families UNIX, INET and INET6 with TCP and UDP, and NETLINK_ROUTE;
+`offline` only UNIX; `open` any family, and the rest just the same. `landlock` has no network, files, processes or
+shared memory of its own: it knows no datagrams, no namespaces and no System V IPC, and hands on more (below).
 
 Rules of the file: a family or protocol is refused unless it is listed (allow-list); only words that the kernel itself
 compares as 32 bits are compared; a call whose rights hide behind a pointer is refused whole (io_uring, clone3).
@@ -27,15 +28,22 @@ from tidegate.holds import linux
 from tidegate.holds.bpf import ALLOW, ARCHITECTURE, ERRNO, KILL_PROCESS, NOTIFY, NUMBER, Program, argument
 from tidegate.holds.syscalls import AUDIT_ARCH_X86_64, TABLES, X32_BIT
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 NETNS = "netns"
 OFFLINE = "offline"
 OPEN = "open"
+LANDLOCK = "landlock"
 
 # sys/socket.h, netinet/in.h, linux/net.h: the same on both machines
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_PACKET = 1, 2, 3, 5, 10
 SOCK_TYPE_MASK = 0xF
-IPPROTO_TCP, IPPROTO_UDP = 6, 17
+IPPROTO_TCP, IPPROTO_UDP, IPPROTO_IPV6 = 6, 17, 41
+IP_OPTIONS = 4  # linux/in.h
+ROUTING_HEADERS = (6, 55, 57, 59)  # linux/in6.h: IPV6_2292PKTOPTIONS, RTHDRDSTOPTS, RTHDR, DSTOPTS
 NETLINK_ROUTE = 0
 MSG_FASTOPEN = 0x20000000
 TCP_FASTOPEN, TCP_FASTOPEN_CONNECT = 23, 30  # linux/tcp.h
@@ -71,6 +79,28 @@ REFUSED: tuple[tuple[str, str], ...] = (
 )
 """Calls that are refused whatever their arguments."""
 
+# In `landlock`: what the machine's other processes would share with a task, or could be changed of them.
+REFUSED_WITHOUT_NAMESPACES: tuple[tuple[str, str], ...] = (
+    *((name, "ENOSYS") for name in ("openat2", "setxattrat", "removexattrat", "file_setattr")),  # behind a pointer
+    *((name, "ENOSYS") for name in ("shmget", "shmat", "shmctl", "semget", "semop", "semctl", "semtimedop")),
+    *((name, "ENOSYS") for name in ("msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink")),
+    ("setns", "EPERM"),
+    ("fanotify_init", "EPERM"),
+)
+HANDED = (
+    *("bind", "creat", "truncate", "rename", "renameat", "renameat2", "mkdir", "mkdirat", "rmdir", "unlink"),
+    *("unlinkat", "link", "linkat", "symlink", "symlinkat", "mknod", "mknodat", "chmod", "fchmod", "fchmodat"),
+    *("fchmodat2", "chown", "fchown", "lchown", "fchownat", "utime", "utimes", "futimesat", "utimensat", "setxattr"),
+    *("lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"),
+)
+"""Calls that change names and files, which `landlock` hands to its watcher; opening, too, where it is to write."""
+OPENS_TO_WRITE = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20000000  # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, __O_TMPFILE
+NEW_NAMESPACES = 0x7E020000 | 0x00000080  # CLONE_NEW*: all of clone(2), CLONE_NEWTIME
+TIOCGPTPEER = 0x5441  # asm-generic/ioctls.h
+# linux/fs.h FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR, FS_IOC_ENABLE_VERITY: need no descriptor that can write
+FILE_FLAGS = (0x40086602, 0x401C5820, 0x40806685)
+_OF_OTHERS = (("sched_setaffinity", 0), ("sched_setparam", 0), ("sched_setscheduler", 0), ("sched_setattr", 0))
+
 _GIVEN = "EPERM ENOSYS EINVAL EBUSY EAFNOSUPPORT EPROTONOSUPPORT ESOCKTNOSUPPORT EOPNOTSUPP"
 ERRNOS = {name: getattr(errno, name) for name in _GIVEN.split()}
 
@@ -97,12 +127,16 @@ def program(kind: str, machine: str = linux.MACHINE) -> bytes:
         p.if_equal(numbers[name], name)
     for name in ("unshare", "clone", "prlimit64"):
         p.if_equal(numbers[name], name)
+    if kind == LANDLOCK:
+        _numbers_without_namespaces(p, numbers)
     for name, answer in REFUSED:
         p.if_equal(numbers[name], answer)
     p.give(ALLOW)
     if kind != OPEN:
-        _families(p, internet=kind == NETNS)
-    _arguments(p)
+        _families(p, internet=kind in (NETNS, LANDLOCK), datagrams=kind != LANDLOCK)
+    if kind == LANDLOCK:
+        _arguments_without_namespaces(p)
+    _arguments(p, kind)
     p.label("allow")
     p.give(ALLOW)
     p.label("watcher")
@@ -115,7 +149,36 @@ def program(kind: str, machine: str = linux.MACHINE) -> bytes:
     return p.assemble()
 
 
-def _families(p: Program, *, internet: bool) -> None:
+def _numbers_without_namespaces(p: Program, numbers: Mapping[str, int]) -> None:
+    for name in HANDED:
+        if name in numbers:
+            p.if_equal(numbers[name], "watcher")
+    for name in ("open", "openat", "setpriority", "ioprio_set"):
+        if name in numbers:
+            p.if_equal(numbers[name], name)
+    for name, _at in _OF_OTHERS:
+        p.if_equal(numbers[name], "of others")
+    for name, answer in REFUSED_WITHOUT_NAMESPACES:
+        p.if_equal(numbers[name], answer)
+
+
+def _arguments_without_namespaces(p: Program) -> None:
+    for name, at in (("open", 1), ("openat", 2)):
+        p.label(name)
+        p.load(argument(at))
+        p.if_any_bit(OPENS_TO_WRITE, "watcher", "allow")
+    p.label("of others")  # of a process: its own, which is 0, and no other's
+    p.load(argument(0))
+    p.if_equal(0, "allow", "EPERM")
+    for name, mine in (("setpriority", 0), ("ioprio_set", 1)):  # PRIO_PROCESS, IOPRIO_WHO_PROCESS
+        p.label(name)
+        p.load(argument(0))
+        p.if_equal(mine, None, "EPERM")
+        p.load(argument(1))
+        p.if_equal(0, "allow", "EPERM")
+
+
+def _families(p: Program, *, internet: bool, datagrams: bool = True) -> None:
     """socket(family, type, protocol) and socketpair: the allow-list."""
     p.label("socketpair")
     p.load(argument(0))
@@ -124,7 +187,7 @@ def _families(p: Program, *, internet: bool) -> None:
     p.load(argument(0))
     p.if_equal(AF_UNIX, "unix")
     if internet:
-        _internet(p)
+        _internet(p, datagrams=datagrams)
     else:
         p.give(ERRNO | ERRNOS["EAFNOSUPPORT"])
     p.label("unix")
@@ -134,7 +197,7 @@ def _families(p: Program, *, internet: bool) -> None:
     p.if_equal(SOCK_SEQPACKET, "allow", "ESOCKTNOSUPPORT")
 
 
-def _internet(p: Program) -> None:
+def _internet(p: Program, *, datagrams: bool) -> None:
     p.if_equal(AF_INET, "internet")
     p.if_equal(AF_INET6, "internet")
     p.if_equal(AF_NETLINK, None, "EAFNOSUPPORT")
@@ -144,27 +207,40 @@ def _internet(p: Program) -> None:
     p.load(argument(1))
     p.mask(SOCK_TYPE_MASK)
     p.if_equal(SOCK_STREAM, "stream")
-    p.if_equal(SOCK_DGRAM, "datagram")
+    p.if_equal(SOCK_DGRAM, "datagram" if datagrams else "EPERM")
     p.if_equal(SOCK_RAW, "EPERM")
     p.if_equal(SOCK_PACKET, "EPERM", "EPROTONOSUPPORT")
     p.label("stream")
     p.load(argument(2))
     p.if_equal(0, "allow")
     p.if_equal(IPPROTO_TCP, "allow", "EPROTONOSUPPORT")
-    p.label("datagram")
-    p.load(argument(2))
-    p.if_equal(0, "allow")
-    p.if_equal(IPPROTO_UDP, "allow", "EPROTONOSUPPORT")
+    if datagrams:
+        p.label("datagram")
+        p.load(argument(2))
+        p.if_equal(0, "allow")
+        p.if_equal(IPPROTO_UDP, "allow", "EPROTONOSUPPORT")
 
 
-def _arguments(p: Program) -> None:
+def _arguments(p: Program, kind: str) -> None:
     """Calls that are fine but for some values of one argument."""
     p.label("setsockopt")
     p.load(argument(1))
+    if kind == LANDLOCK:  # where the packets of a connection go first
+        p.if_equal(0, "options of IP")
+        p.if_equal(IPPROTO_IPV6, "options of IPv6")
     p.if_equal(IPPROTO_TCP, None, "allow")
     p.load(argument(2))
     p.if_equal(TCP_FASTOPEN, "EOPNOTSUPP")
     p.if_equal(TCP_FASTOPEN_CONNECT, "EOPNOTSUPP", "allow")
+    if kind == LANDLOCK:
+        p.label("options of IP")
+        p.load(argument(2))
+        p.if_equal(IP_OPTIONS, "EPERM", "allow")
+        p.label("options of IPv6")
+        p.load(argument(2))
+        for option in ROUTING_HEADERS:
+            p.if_equal(option, "EPERM")
+        p.give(ALLOW)
     p.label("sendto")
     p.label("sendmmsg")
     p.load(argument(3))
@@ -177,8 +253,10 @@ def _arguments(p: Program) -> None:
     p.if_any_bit(linux.SECCOMP_FILTER_FLAG_NEW_LISTENER, "EBUSY", "allow")
     p.label("ioctl")
     p.load(argument(1))
-    for request in (TIOCSTI, TIOCLINUX, *SNAPSHOTS):
+    for request in (TIOCSTI, TIOCLINUX, *SNAPSHOTS, *(FILE_FLAGS if kind == LANDLOCK else ())):
         p.if_equal(request, "EPERM")
+    if kind == LANDLOCK:
+        p.if_equal(TIOCGPTPEER, "watcher")
     p.give(ALLOW)
     p.label("umount2")
     p.load(argument(1))
@@ -189,6 +267,24 @@ def _arguments(p: Program) -> None:
     p.label("fsmount")
     p.load(argument(1))
     p.if_any_bit(~FSMOUNT_KNOWN & 0xFFFFFFFF, "EINVAL", "allow")
+    if kind == LANDLOCK:
+        p.label("unshare")
+        p.load(argument(0) + 4)
+        p.if_equal(0, None, "EINVAL")
+        p.load(argument(0))
+        p.if_any_bit(~UNSHARE_KNOWN & 0xFFFFFFFF, "EINVAL")
+        p.if_any_bit(NEW_NAMESPACES, "EPERM", "allow")
+        p.label("clone")
+        p.load(argument(0))
+        p.if_any_bit(NEW_NAMESPACES & ~0x80, "EPERM", "allow")  # there it is of the signal at the end
+        p.label("prlimit64")  # of others: the watcher knows which are the task's
+        p.load(argument(0))
+        p.if_equal(0, "allow")
+        p.load(argument(2))
+        p.if_equal(0, None, "watcher")
+        p.load(argument(2) + 4)
+        p.if_equal(0, "allow", "watcher")
+        return
     p.label("unshare")
     p.load(argument(0) + 4)  # an unsigned long: nothing in its upper half means anything yet
     p.if_equal(0, None, "EINVAL")

@@ -13,7 +13,7 @@ import _socket
 import errno
 import os
 
-from tidegate.holds.seccomp import NETNS, OPEN
+from tidegate.holds.seccomp import LANDLOCK, NETNS, OPEN
 from tidegate.model.errors import StartError
 
 TYPE_CHECKING = False
@@ -38,15 +38,17 @@ FORBIDDEN_SOCKETS: tuple[tuple[str, int, int, int], ...] = (
 )
 
 
-def check_confinement(status: str) -> None:
+def check_confinement(status: str, *, bounding: bool = True) -> None:
     """Read from /proc/self/status that nothing is left: no capability, no_new_privs, a filter.
+
+    `bounding` says that this user could empty the bounding set, which gives nothing where no_new_privs is set.
 
     Raises:
         StartError: where something is.
     """
     fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
     for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
-        if int(fields[name], 16):
+        if int(fields[name], 16) and (bounding or name != "CapBnd"):
             leak(f"the task would keep capabilities ({name} {fields[name].strip()})")
     if fields["NoNewPrivs"].strip() != "1":
         leak("no_new_privs is not set")
@@ -63,7 +65,9 @@ def check_sockets(kind: str) -> None:
     if kind == OPEN:
         return
     wanted = list(FORBIDDEN_SOCKETS)
-    if kind != NETNS:
+    if kind == LANDLOCK:
+        wanted.append(("a datagram socket", _socket.AF_INET, _socket.SOCK_DGRAM, 0))
+    elif kind != NETNS:
         wanted += [
             ("an IPv4 socket", _socket.AF_INET, _socket.SOCK_STREAM, 0),
             ("an IPv6 socket", _socket.AF_INET6, _socket.SOCK_DGRAM, 0),
@@ -78,8 +82,8 @@ def check_sockets(kind: str) -> None:
         leak(f"{name} can be made inside")
 
 
-def check_watcher() -> None:
-    """Connect to a socket of our own: somebody answers for such calls.
+def check_watcher(address: bytes | str = b"") -> None:
+    """Connect to a socket of our own at this address: somebody answers for such calls. A path is removed afterwards.
 
     Raises:
         StartError: where nobody does; without an answer no task could connect to anything.
@@ -87,7 +91,7 @@ def check_watcher() -> None:
     server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     client = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     try:
-        server.bind(b"")  # a name that nobody has: some holds share them
+        server.bind(address)
         server.listen(1)
         client.connect(server.getsockname())
     except OSError as error:
@@ -97,19 +101,24 @@ def check_watcher() -> None:
             code="watcher",
         ) from error
     finally:
+        if isinstance(address, str) and os.path.lexists(address):
+            os.unlink(address)
         server.close()
         client.close()
 
 
-def knock(targets: Iterable[tuple[int, int, object]], word: bytes, *, captured: bool = False) -> list[str]:
+def knock(
+    targets: Iterable[tuple[int, int, object]], word: bytes, *, captured: bool = False, apart: bool = True
+) -> list[str]:
     """Try to reach every canary and say the word. Which ones answered: a connection that is made is seen here, too.
 
-    Where connections are `captured`, one can be made, and must be ended by the gate: a canary never ends one. Whether
+    `apart` says that the task has folders of its own, in which nothing of the machine's is in sight. Where connections
+    are `captured`, one can be made, and must be ended by the gate: a canary never ends one. Whether
     a datagram arrived is for the front to see.
     """
     reached = []
     for family, kind, address in targets:
-        if family == _socket.AF_UNIX and isinstance(address, str) and os.path.lexists(address):
+        if apart and family == _socket.AF_UNIX and isinstance(address, str) and os.path.lexists(address):
             reached.append(f"{address!r}")  # the watcher would refuse it, but it must not even be in sight
         try:
             wire = _socket.socket(family, kind | _socket.SOCK_CLOEXEC)
@@ -141,13 +150,15 @@ def _ended(wire: _socket.socket) -> bool:
     return True
 
 
-def check_canaries(targets: Iterable[tuple[int, int, object]], word: bytes, *, captured: bool = False) -> None:
+def check_canaries(
+    targets: Iterable[tuple[int, int, object]], word: bytes, *, captured: bool = False, apart: bool = True
+) -> None:
     """Knock at every canary.
 
     Raises:
         StartError: where one could be reached.
     """
-    reached = knock(targets, word, captured=captured)
+    reached = knock(targets, word, captured=captured, apart=apart)
     if reached:
         leak(f"a probe from inside reached {', '.join(reached)} of this machine")
 

@@ -72,10 +72,7 @@ _OWN_PROC = (b"/proc/self/", b"/proc/thread-self/", b"/dev/fd/")
 
 
 def start(found: Sequence[int], shares: Sequence[str], met: Mapping[bytes, bytes] = NOTHING_MET) -> tuple[int, int]:
-    """Fork the watcher of a task that was found: its pid, and where its listener is to be sent.
-
-    `met` are places of the task's loopback that lead elsewhere where the task does not listen (inside.detours).
-    """
+    """Fork the watcher of a task that was found: its pid, and where its listener is to be sent. `met`: see detours."""
     ours, theirs = control.pair()
     front = os.getpid()
     pid = os.fork()

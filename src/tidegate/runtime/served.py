@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from tidegate.gate.announced import Announced
     from tidegate.gate.capture import Capture
     from tidegate.gate.gate import Gate, GateTask
     from tidegate.gate.listener import Listener
@@ -30,7 +31,7 @@ class Served:
         self._gate = gate
         self.listeners: list[Listener] = []
         self.capture: Capture | None = None
-        self.logs: list[TurnedAway] = []
+        self.logs: list[TurnedAway | Announced] = []
         self.warning = ""  # what is not recorded of this command, for whoever started it
         self._user = 0
 
@@ -100,7 +101,10 @@ def serve_sockets(
         task.met = {}
         if met:
             _serve_met(gate, task, sockets, met, served, left)
-        if not {inside.PROXY, inside.MOULD, inside.MET}.issuperset(one for one in sockets.roles if one != role):
+        for fd in sockets.of(inside.ANNOUNCED):
+            _serve_announced(gate, task, fd, served, left)
+        known = {inside.PROXY, inside.MOULD, inside.MET, inside.ANNOUNCED}
+        if not known.issuperset(one for one in sockets.roles if one != role):
             _serve_capture(gate, task, sockets, own_names, served, left)
         if belongs is not None:
             for listener in served.outward():
@@ -113,6 +117,17 @@ def serve_sockets(
             os.close(fd)
         raise
     return served
+
+
+def _serve_announced(gate: Gate, task: GateTask, fd: int, served: Served, left: list[int]) -> None:
+    """Let in whose socket the watcher announces, whatever its user is: a task may be root's."""
+    from tidegate.gate.announced import Announced
+
+    (listener,) = served.listeners
+    announced = Announced(gate, fd, task, listener.port())
+    served.logs.append(announced)
+    left.remove(fd)
+    gate.guard(listener, announced.knows, frozenset())
 
 
 def _serve_doors(

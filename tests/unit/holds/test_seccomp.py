@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 
 import pytest
@@ -221,3 +222,65 @@ def test_the_kernel_takes_the_filters() -> None:
     assert lines[2] == "done done EAFNOSUPPORT"
     assert lines[4] == "done EAFNOSUPPORT EAFNOSUPPORT"
     assert lines[6] == "2"
+
+
+LANDLOCK = {machine: seccomp.program(seccomp.LANDLOCK, machine) for machine in MACHINES}
+
+
+def ask_landlock(machine: str, name: str, *arguments: int) -> int:
+    """As `ask`, of the filter of the hold without namespaces."""
+    architecture, numbers = TABLES[machine]
+    answer = run(LANDLOCK[machine], numbers[name], architecture, arguments)
+    return {bpf.ALLOW: 0, bpf.NOTIFY: -1}.get(answer, answer & 0xFFFF)
+
+
+@EVERY
+def test_without_namespaces_there_are_streams_and_nothing_else(machine: str) -> None:
+    """TCP, unix streams and netlink to look; no datagrams, no other family or protocol (HLD-2, B83)."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        assert ask_landlock(machine, "socket", family, 1, 0) == ask_landlock(machine, "socket", family, 1, 6) == 0
+        for kind, protocol in ((2, 0), (2, 17), (3, 1), (10, 0)):
+            assert ask_landlock(machine, "socket", family, kind, protocol) == errno.EPERM
+        assert ask_landlock(machine, "socket", family, 1, 262) == errno.EPROTONOSUPPORT
+    assert ask_landlock(machine, "socket", 1, 1, 0) == ask_landlock(machine, "socket", 16, 3, 0) == 0
+    assert ask_landlock(machine, "socket", 1, 2, 0) == errno.ESOCKTNOSUPPORT
+    assert ask_landlock(machine, "socket", 40, 1, 0) == errno.EAFNOSUPPORT
+
+
+@EVERY
+def test_what_changes_files_and_names_is_handed_on(machine: str) -> None:
+    """Every call by path, and opening where it is to write; reading is the kernel's alone (HLD-15)."""
+    numbers = TABLES[machine][1]
+    for name in seccomp.HANDED:
+        assert name not in numbers or ask_landlock(machine, name, 1, 2, 3) == -1, name
+    for flags in (os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_TRUNC, os.O_TMPFILE, os.O_WRONLY | os.O_CLOEXEC):
+        assert ask_landlock(machine, "openat", 0, 0, flags) == -1, oct(flags)
+    for flags in (os.O_RDONLY, os.O_CLOEXEC | os.O_NONBLOCK, os.O_PATH | os.O_NOFOLLOW):
+        assert ask_landlock(machine, "openat", 0, 0, flags) == 0, oct(flags)
+    assert ask_landlock(machine, "openat2") == errno.ENOSYS
+
+
+@EVERY
+def test_nothing_of_other_processes_is_changed(machine: str) -> None:
+    """Namespaces, shared memory of System V, and scheduling of others are refused; one's own is one's own (HLD-13)."""
+    for flag in (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000):
+        assert ask_landlock(machine, "unshare", flag) == ask_landlock(machine, "clone", flag | 17) == errno.EPERM
+    assert ask_landlock(machine, "unshare", 0x400) == ask_landlock(machine, "clone", 0x3D0F00) == 0
+    for name in ("shmget", "semget", "msgget", "mq_open"):
+        assert ask_landlock(machine, name) == errno.ENOSYS
+    assert ask_landlock(machine, "setns") == errno.EPERM
+    for name in ("sched_setaffinity", "sched_setscheduler", "sched_setattr"):
+        assert (ask_landlock(machine, name, 0), ask_landlock(machine, name, 7)) == (0, errno.EPERM)
+    assert (ask_landlock(machine, "setpriority", 0, 0), ask_landlock(machine, "setpriority", 0, 7)) == (0, errno.EPERM)
+    assert ask_landlock(machine, "setpriority", 2, 0) == errno.EPERM
+    assert ask_landlock(machine, "prlimit64", 0, 7, 1) == ask_landlock(machine, "prlimit64", 9, 7, 0) == 0
+    assert ask_landlock(machine, "prlimit64", 9, 7, 1) == -1
+
+
+@EVERY
+def test_a_connection_takes_no_other_way(machine: str) -> None:
+    """Options that say which way packets go are refused; others of the same level are not (HLD-2)."""
+    assert ask_landlock(machine, "setsockopt", 3, 0, 4) == ask_landlock(machine, "setsockopt", 3, 41, 57) == errno.EPERM
+    assert ask_landlock(machine, "setsockopt", 3, 0, 1) == ask_landlock(machine, "setsockopt", 3, 41, 26) == 0
+    assert ask_landlock(machine, "setsockopt", 3, 6, 30) == errno.EOPNOTSUPP
+    assert ask_landlock(machine, "setsockopt", 3, 6, 1) == 0
