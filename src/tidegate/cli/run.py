@@ -11,7 +11,8 @@ import sys
 import time
 
 from tidegate.cli.main import raw, say
-from tidegate.cli.run_options import USAGE, WITHOUT_GATE, RunOptions, Share, parse_run
+from tidegate.cli.run_options import USAGE, RunOptions, Share, parse_run
+from tidegate.holds.hold import WITHOUT_GATE
 from tidegate.model.errors import EXIT_REFUSAL, StartError, TidegateError
 from tidegate.model.verdict import Phase
 from tidegate.runtime.outputs import OutputFile, status_text

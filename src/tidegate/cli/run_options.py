@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from tidegate.holds.hold import WITHOUT_GATE
 from tidegate.model.errors import UsageError
 from tidegate.model.value import Value
 from tidegate.runtime.channel import ASK, NO_ONE, WAIT
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 HOLDS = ("netns", "uid", "docker", "podman", "open", "offline")
 CONTAINERS = ("docker", "podman")
-WITHOUT_GATE = ("open", "offline")
 CAPTURES = ("on", "ports", "off")
 FILES = ("strict", "normal")
 

@@ -28,6 +28,8 @@ else:
     Protocol = object
 
 GATE_PORT = 3128
+WITHOUT_GATE = ("open", "offline")
+"""Holds under which a task has every way out, or none: there is nothing for a gate to do."""
 
 
 class Share(Value):

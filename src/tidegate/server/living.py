@@ -144,6 +144,11 @@ class Exec:
         """Return the command as the API shows it."""
         return {"id": self.id, "command": list(self.command), "hold": self.hold, "started_at": self.started_at}
 
+    @property
+    def warning(self) -> str:
+        """What is not recorded of it, '' where everything is."""
+        return self._served.warning if self._served is not None else ""
+
     # On the gate's thread.
 
     def publish(self, gate: Gate, published: tuple[Publish, ...]) -> None:

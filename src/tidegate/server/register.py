@@ -17,6 +17,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from tidegate.holds.hold import WITHOUT_GATE
 from tidegate.journal.tasklog import MAX_BYTES, UNBOUNDED, TaskLog
 from tidegate.model.errors import StartError, UsageError
 from tidegate.model.verdict import Phase, Verdict
@@ -200,7 +201,7 @@ class Register:
             policy=policy,
             created_at=self._clock(),
             hold=order["hold"],
-            network=order["hold"] if order["hold"] != "netns" else "",
+            network=order["hold"] if order["hold"] in WITHOUT_GATE else "",
             wait_seconds=self._ledger.wait_seconds(order.get("wait_seconds")),
             by=by,
         )
@@ -280,6 +281,8 @@ class Register:
         """
         policy = exec_.task.policy_in_force()
         await self._gate.call(lambda: exec_.serve(self._gate.gate, sockets, own_names, policy))
+        if exec_.warning:
+            exec_.say(["warn", f"note: {exec_.warning}"])
 
     async def serve_next(self, exec_: Exec, phase: Phase, sockets: TaskSockets, own_names: tuple[str, ...]) -> None:
         """The set-up command has ended: serve the sockets of the next hold, in this phase.
@@ -296,7 +299,7 @@ class Register:
 
         Once per created task, before its first command that has a gate; one that failed runs again.
         """
-        wanted = task.kind == CREATED and not task.set_up and task.phase is Phase.RUNTIME and hold == "netns"
+        wanted = task.kind == CREATED and not task.set_up and task.phase is Phase.RUNTIME and hold not in WITHOUT_GATE
         return task.policy.setup if wanted else ()
 
     async def begin_set_up(self, exec_: Exec) -> None:

@@ -93,6 +93,7 @@ class Front:
         self.log = log
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = self.listener.getsockname()
+        self.warned: list[str] = []
         self._writers: list[asyncio.StreamWriter] = []
         _open.append(self)
 
@@ -111,9 +112,11 @@ class Front:
         **order: Any,
     ) -> Front:
         """Begin a `run`, as far as its first connection."""
-        link = await _blocking(find_server, server.state, print)
+        warned: list[str] = []
+        link = await _blocking(find_server, server.state, warned.append)
         assert link is not None
         front = cls(server, link, str(folder / f"{task}.jsonl"))
+        front.warned = warned
         await _blocking(
             link.configure,
             {

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.unit.server.kit import Front, actions, policy, served, until
+from tidegate.holds import attempt_log
+from tidegate.holds.inside import PROXY, TaskSockets, owner_role
 from tidegate.model.errors import StartError, UsageError
 from tidegate.model.verdict import Phase
+from tidegate.runtime.attempts import NONE
 from tidegate.server import register as register_module
 from tidegate.state.sqlite import open_store
 
@@ -179,7 +184,8 @@ def test_what_was_set_up_stays_so_and_what_was_not_is_set_up_again(tmp_path: Pat
         for name in ("before", "amid", "after"):
             task = await server.registry.create(folder=str(tmp_path), policy=rules, name=name, by="me")
             assert server.registry.set_up_of(task, "netns") == ("make",)
-            assert server.registry.set_up_of(task, "offline") == ()
+            assert server.registry.set_up_of(task, "uid") == ("make",)
+            assert server.registry.set_up_of(task, "offline") == server.registry.set_up_of(task, "open") == ()
         amid, after = server.registry.get("amid"), server.registry.get("after")
         exec_ = server.registry.begin_exec(amid, command=("true",), hold="netns", ask="no", say=lambda _: None)
         await server.registry.begin_set_up(exec_)
@@ -227,3 +233,21 @@ def test_the_ends_of_many_tasks_are_a_few_writes(tmp_path: Path) -> None:
     assert {(record.outcome, record.ended_at is not None) for record in store.tasks(limit=100)} == {("ended", True)}
     store.close()
     assert [line["type"] for line in actions(tmp_path)].count("task.ended") == many
+
+
+@pytest.mark.usefixtures("isolated")
+def test_what_is_not_recorded_is_said_to_the_front(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JRN-3: where no log of attempts can be read, whoever started the command hears so; the command runs."""
+    monkeypatch.setattr(attempt_log, "open_attempts", lambda _group: (attempt_log.NEITHER, -1))
+
+    async def act(server: Server) -> None:
+        listener, mark = socket.create_server(("127.0.0.1", 0)), os.open(os.devnull, os.O_RDONLY)
+        sockets = TaskSockets((PROXY, owner_role(30001)), (listener.fileno(), mark))
+        front = await Front.open(server, tmp_path, hold="uid", deliver=sockets)
+        listener.close()
+        os.close(mark)
+        assert server.registry.get("t1").view()["network"] == ""
+        assert await front.finish() is not None
+        assert front.warned == [f"note: {NONE}"]
+
+    served(tmp_path, act)
