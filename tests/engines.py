@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BUSYBOX = "/bin/busybox"
-IMAGE = "tidegate-test:1"
+IMAGE = "tidegate-test:2"
 FOLDERS = (
-    *("bin", "dev", "etc", "home", "lib", "lib64", "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr"),
+    *("bin", "dev", "etc", "home", "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr"),
     *("var", "var/tmp"),
 )
 APPLETS = (
@@ -59,9 +59,11 @@ def image_tar() -> bytes:
         program = tarfile.TarInfo("bin/busybox")
         program.size, program.mode = len(content), 0o755
         tar.addfile(program, io.BytesIO(content))
-        for name in APPLETS:
-            link = tarfile.TarInfo(f"bin/{name}")
-            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+        links = {f"bin/{name}": "busybox" for name in APPLETS}
+        # So that this machine's own Python runs there, where /usr is shared.
+        for name, leads in (links | {"lib": "usr/lib", "lib64": "usr/lib64"}).items():
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = tarfile.SYMTYPE, leads
             tar.addfile(link)
     return written.getvalue()
 

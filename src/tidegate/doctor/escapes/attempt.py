@@ -19,7 +19,7 @@ from tidegate.doctor.escapes.machine import MARK
 from tidegate.model.errors import StartError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 PREFIX = "tidegate-escapes-"
 PLACE = "/var/tmp"  # not /tmp, which a task has its own of
@@ -40,8 +40,12 @@ def attempt(
     selftest: bool = True,
     prefix: Sequence[str] = (),
     front: Sequence[str] = (),
+    container: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Have the table tried in this hold and return the keeper's answer (keeper.py). Nothing is left.
+
+    `container` is for the holds of containers: `engine`, `image` and what of this machine is shown in it, as `shares`;
+    the rows are those of `hold`.
 
     Raises:
         StartError: where no hold can be had here, or the trial itself failed.
@@ -51,6 +55,8 @@ def attempt(
     wishes = {"path": [entry for entry in sys.path if entry], "base": base, "hold": hold, "selftest": selftest}
     if rows is not None:
         wishes["rows"] = list(rows)
+    if container is not None:
+        wishes["container"] = dict(container)
     if front:
         wishes["front"] = list(front)
     words = [*(word.replace("{base}", base) for word in prefix), sys.executable, "-I", "-c", KEEPER, json.dumps(wishes)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.doctor.escapes.table import CAPTURED, NETNS, OFFLINE, OPEN
 from tidegate.holds import capabilities
-from tidegate.holds.hold import find_hold
+from tidegate.holds.hold import Container, Share, find_hold
 from tidegate.holds.inside import OFF, ON
 from tidegate.holds.stdio import plan_stdio
 from tidegate.model.errors import StartError
@@ -77,7 +77,7 @@ def main(wishes: dict[str, Any]) -> None:
         command=tuple(wishes["command"]),
         folder=wishes["folder"],
         environ=wishes["environ"],
-        shares=(),
+        shares=_shares(wishes),
         hidden=tuple(wishes["hidden"]),
         readonly=tuple(wishes["readonly"]),
         guarded=later.guarded,
@@ -87,7 +87,14 @@ def main(wishes: dict[str, Any]) -> None:
         publish=tuple(parse_publish(f"{port}:{SERVER}") for port in wishes["publish"]),
         capture=ON if wishes["hold"] == CAPTURED else OFF,
     )
-    hold = _Announced(find_hold(HOLDS[wishes["hold"]]), built)
+    name = HOLDS[wishes["hold"]]
+    if wishes["container"]:
+        name = wishes["container"]["engine"]
+        order = order.replace(
+            container=Container(wishes["container"]["image"], options=_variables(order.environ)),
+            environ=dict(os.environ) | order.environ,
+        )
+    hold = _Announced(find_hold(name), built)
     answer: dict[str, Any]
     inbox = SignalInbox.install()
     try:
@@ -101,6 +108,16 @@ def main(wishes: dict[str, Any]) -> None:
     else:
         answer = {"status": ended.outcome.exit_status}
     channel.write(json.dumps(answer).encode() + b"\n")
+
+
+def _shares(wishes: dict[str, Any]) -> tuple[Share, ...]:
+    """What of this machine a container needs for the table: nothing in it can run Python else."""
+    shown = wishes["container"]["shares"] if wishes["container"] else ()
+    return tuple(Share(path, readonly=True) for path in shown)
+
+
+def _variables(environ: dict[str, str]) -> tuple[str, ...]:
+    return tuple(f"env={name}" for name in environ)
 
 
 def _later(wishes: dict[str, Any]) -> Guarded:

@@ -73,6 +73,7 @@ def _trial(wishes: dict[str, Any], machine: Machine, lab: Lab, listed: list[str]
         "path": [entry for entry in sys.path if entry],
         "channel": theirs.fileno(),
         "hold": wishes["hold"],
+        "container": wishes.get("container"),
         "command": [os.path.realpath(sys.executable), "-I", table],
         "folder": machine.workspace,
         "hidden": [machine.hidden, machine.hidden_link + "/tidegate", machine.absent],

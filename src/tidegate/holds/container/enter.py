@@ -24,7 +24,7 @@ from tidegate.holds.container import holder
 from tidegate.holds.container.confinement import check_process, confining
 from tidegate.holds.container.engine import LABEL_PART
 from tidegate.holds.container.transport import ENTER
-from tidegate.holds.inside import GATE4, MET, MOULD, OFF, ON, PROXY, TaskSockets
+from tidegate.holds.inside import GATE4, MET, MOULD, OFF, ON, PROXY, TaskSockets, met_at
 from tidegate.model.errors import StartError
 
 TYPE_CHECKING = False
@@ -190,7 +190,7 @@ def _be_inside(
         network.raise_loopback()
         stage = "listener"
         made = [(PROXY, network.listen(way.port))]
-        made += [(MET, _met(host, port)) for host, port in way.met]
+        made += [(MET, _met(way, number)) for number in range(len(way.met))]
         if way.published:
             made += [(MOULD, descriptor) for descriptor in network.moulds()]
         if way.capture != OFF:
@@ -224,11 +224,19 @@ def join(pid: int, *, rootless: bool) -> None:
         os.close(descriptor)
 
 
-def _met(host: str, port: int) -> int:
-    """What stands for a service of this machine, at its own place: in a container nobody sees who connects to it."""
+def _met(way: Way, number: int) -> int:
+    """What stands for a service of this machine, at its own place: in a container nobody sees who connects to it.
+
+    A place that a literal names is that one's, as in every hold; `localhost` beside it stands where nobody is led.
+    """
+    host, port = way.met[number]
     if ":" in host:
         return capture.listen(_socket.AF_INET6, host, port)
-    return network.listen(port, network.LOOPBACK if host == "localhost" else host)
+    if host != "localhost":
+        return network.listen(port, host)
+    if (network.LOOPBACK, port) in way.met:
+        return network.listen(way.port, met_at(number))
+    return network.listen(port)
 
 
 def _test(way: Way, targets: Sequence[tuple[int, int, object]], word: bytes) -> None:

@@ -1,0 +1,109 @@
+"""The table of escapes, tried in a container of each engine (HLD-4, HLD-11, HLD-13).
+
+The rows are those of `netns` with its connections captured. What a container has of this machine's files is the
+workspace, so that many rows find nothing where `netns` finds something read-only; what counts is that no row gets
+through, and that no canary hears of one. The rows that mean something else in a container are named here, with why.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.engines import IMAGE
+from tidegate.doctor.escapes import rows as _rows  # noqa: F401 (fills the table)
+from tidegate.doctor.escapes.attempt import attempt
+from tidegate.doctor.escapes.outcome import OK, UNTESTABLE, results, strangers
+from tidegate.doctor.escapes.table import CAPTURED, PASSED, TABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
+
+OWN_INIT = "PID 1 is the engine's small init, which runs as the command's user and has no right either"
+OWN_FILES = "what it names is no mount, so it lies in the container's own layer, which goes with the container"
+NOT_TRIED = {
+    "init_cannot_be_killed": "the init passes SIGTERM on to the command, as people expect of a container",
+    "renaming_home": OWN_FILES + "; later rows would find nothing",
+    "renaming_above_what_is_hidden": OWN_FILES + "; later rows would find nothing",
+}
+MEANS_NOTHING = {
+    "tracing_init": OWN_INIT,
+    "writing_hosts": "the container's own file; what a name leads to is the gate's to judge",
+    "every_other_file_of_proc": "/proc/keys is covered by /dev/null, which can be written",
+    "an_entry_of_autostart": OWN_FILES,
+    "a_unit_of_the_person": OWN_FILES,
+    "making_a_folder_on_the_path": OWN_FILES,
+    "making_a_hidden_folder_that_was_not_there": OWN_FILES,
+    "exchanging_the_folder_above": OWN_FILES,
+    "ending_who_answers_for_sockets": "there is no watcher in a container",
+}
+HOLES = {
+    "late_unix_socket_in_the_workspace": "docs/holds.md: a socket that is made in the workspace later can be reached",
+    "late_unix_socket_of_another_network": "likewise",
+}
+NOT_NEEDED = {
+    "its_own_address_and_names": "the engine writes the container's hosts",
+    "servers_on_loopback_by_ipv6": "docker gives a container without a network no IPv6",
+    "own_folders": "the folders are the image's",
+    "nothing_of_the_machines_tmp": "the way to the workspace lies below the image's /var/tmp",
+    "renaming_beside_what_is_protected": "a folder with mounts in it is not renamed across them",
+    "what_is_no_start_up_file": "the person's home is not there",
+}
+ROWS = [name for name, row in TABLE.items() if row.is_for(CAPTURED, "root")]
+TRIED = [name for name in ROWS if name not in NOT_TRIED]
+
+
+@functools.cache
+def answers(engine: str) -> dict[str, Any]:
+    """Try the whole table in one container."""
+    shares = ["/usr", sys.base_prefix]
+    return attempt(CAPTURED, rows=TRIED, container={"engine": engine, "image": IMAGE, "shares": shares})
+
+
+@pytest.fixture
+def answer(engine: tuple[str, dict[str, str]]) -> Iterator[dict[str, Any]]:
+    """What the rows answered in this engine."""
+    name, environment = engine
+    before = {key: os.environ.get(key) for key in environment}
+    os.environ.update(environment)
+    try:
+        yield answers(name)
+    finally:
+        for key, value in before.items():
+            os.environ.pop(key, None) if value is None else os.environ.update({key: value})
+
+
+def test_no_row_gets_out(answer: dict[str, Any]) -> None:
+    """Every escape is refused and heard by nobody, and every neighbour passes, but for what is named above.
+
+    HLD-4, HLD-13, HLD-14, B71, B77, B79, B83, B85.
+    """
+    assert answer.get("status") == 0, answer
+    wrong = []
+    for found in results([TABLE[name] for name in TRIED], CAPTURED, answer):
+        if found.state in (OK, UNTESTABLE) or found.name in (MEANS_NOTHING | HOLES):
+            continue
+        is_neighbour = TABLE[found.name].expected[CAPTURED] == (PASSED,)
+        refused = found.seen.isupper() and " " not in found.seen  # an errno by name, or a signal
+        if (is_neighbour and found.name not in NOT_NEEDED) or (not is_neighbour and not refused):
+            wrong.append(f"{found.name}: {found.proves} ended with {found.seen}")
+    assert not wrong
+
+
+def test_nobody_outside_heard_anything(answer: dict[str, Any]) -> None:
+    """Not one listener of this machine was reached, but for the hole that the documents name (HLD-4, HLD-14)."""
+    assert strangers(answer) == []
+    heard = {said for _, said in answer["heard"] if "escaped-" in said}
+    assert all(any(hole in said for hole in HOLES) for said in heard), heard
+
+
+@pytest.mark.parametrize("name", HOLES)
+def test_the_hole_that_the_documents_name_is_there(answer: dict[str, Any], name: str) -> None:
+    """Where it is closed one day, the documents and this list must say so (HLD-14)."""
+    assert answer["answers"][name] == PASSED
