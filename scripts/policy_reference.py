@@ -59,6 +59,7 @@ KEYS = {
     "locked": ("`true`, `false`; the administrator: a list", "`false`", "of [layers](#layers-where-policies-come-from) above only denies count"),
     "files": ("`strict`, `normal`", "`strict` as root, else `normal`", "[what may be written](files.md)"),
     "registries": ("`tunnel`", "`tunnel`", "registries are not read inside TLS"),
+    "inspect": ("`{never: [HOST, …]}`", "none", "hosts whose TLS is [never read](inspection.md), for pinned and mutual-TLS clients"),
     "setup": ("a text for `/bin/sh -c`, or a list of arguments", "none", "[a command](#the-set-up-command) that runs once before a task's first"),
 }  # fmt: skip
 
@@ -221,13 +222,6 @@ def limits() -> str:
 def later() -> str:
     """What is refused in this version."""
     rows = [(f"`{key}`", what, advice) for key, (what, advice) in LATER_KEYS.items()]
-    rows.append(
-        (
-            "`methods`, `paths` of a rule",
-            f"a rule with them {NEEDS_INSPECTION}",
-            "leave the rule out; the host alone would allow all of it",
-        )
-    )
     rows.append(("`registries: read`", f"it {NEEDS_INSPECTION}", "write `tunnel`, or leave it out; a publish passes"))
     return table(("key", "why", "instead"), rows)
 

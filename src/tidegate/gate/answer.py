@@ -79,7 +79,7 @@ class Answering:
         Not `through` where an event has just told of new bytes: then a short read has emptied the socket.
         """
         exchange = self._exchange
-        receive, clock = origin.sock.recv_into, exchange.gate.clock
+        receive, clock = origin.source.recv_into, exchange.gate.clock
         late = clock() + TURN
         for _ in range(ROUNDS):
             try:
@@ -185,8 +185,12 @@ class Answering:
         decode = framing.kind is Kind.CHUNKED and self._version == (1, 0)
         uploading = exchange.body is not None
         self._keep_origin = not until_close and not uploading and keeps_alive(head)
-        self._close = until_close or decode or uploading or not exchange.keep
-        out = response_head_bytes(head, close=self._close, client_version=self._version, decode=decode)
+        self._close = (
+            until_close or decode or uploading or not exchange.keep or (exchange.pinned and not self._keep_origin)
+        )
+        out = response_head_bytes(
+            head, close=self._close, client_version=self._version, decode=decode, without=exchange.without
+        )
         if exchange.entry is not None:
             exchange.entry.status = head.status
         self.begun = True

@@ -251,6 +251,11 @@ class Client:
         """Become a tunnel to `sock`."""
         self.enter(Stage.TUNNEL)
         gate, reactor = self.gate, self.gate.reactor
+        if self.task.inspector is not None and entry.decision is not None and self.task.reads(entry.decision):
+            from tidegate.gate.inspected import Inspected
+
+            Inspected(gate, self.listener, self.sock, sock, entry, watched=self.watched).begin(self.rest, early)
+            return
         tunnel = Tunnel(gate, self.listener, self.sock, sock, entry)
         tunnel.how = how
         tunnel.judge = Judge(tunnel)

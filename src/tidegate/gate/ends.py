@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tidegate.gate.answer import Answering
     from tidegate.gate.door import Door
     from tidegate.gate.gate import Gate
-    from tidegate.gate.origin import Origin
+    from tidegate.gate.origin import Origin, Source
     from tidegate.gate.reactor import Timer
     from tidegate.gate.request import Request
     from tidegate.gate.task import Allowance, Meter, Plan
@@ -40,12 +40,20 @@ if TYPE_CHECKING:
 
 
 class Ends:
-    """The sockets, clocks and ends of an exchange; what happens in between is forward.Exchange."""
+    """The sockets, clocks and ends of an exchange; what happens in between is forward.Exchange.
+
+    `how` is what the journal says of its requests; where `pinned` the client's connection ends with the origin's;
+    fields of answers named in `without` stay behind.
+    """
+
+    how = How.FORWARDED
+    pinned = False
+    without: frozenset[bytes] = frozenset()
 
     __slots__ = (
         "allowance", "answer", "between", "body", "buffer", "client", "closed", "deadline", "decision", "ending",
-        "entry", "fd", "gate", "keep", "listener", "meter", "more", "origin", "request", "seen", "sock", "task",
-        "touched", "watched", "way",
+        "entry", "fd", "gate", "keep", "listener", "meter", "more", "origin", "request", "seen", "sock", "source",
+        "task", "touched", "watched", "way",
     )  # fmt: skip
 
     def __init__(self, gate: Gate, listener: Door, sock: socket, *, watched: bool) -> None:
@@ -55,6 +63,7 @@ class Ends:
         self.sock = sock
         self.fd = sock.fileno()
         self.client = Outlet(gate.reactor, sock)
+        self.source: Source = sock  # what the client says is read from here
         self.closed = False
         self.buffer = b""  # of the client: the next request, or body not passed on yet
         self.seen = 0
@@ -135,6 +144,7 @@ class Ends:
         try:
             if reply:
                 self.client.send(reply)
+            self.client.finish()
         except OSError:
             self.close()
             return
@@ -160,7 +170,7 @@ class Ends:
         entry = self.entry
         if entry is not None:
             begun = self.answer is not None and self.answer.begun
-            entry.write(How.FORWARDED if begun else How.REFUSED, reason)
+            entry.write(self.how if begun else How.REFUSED, reason)
         if not self.closed and self.answer is not None and self.answer.open_ended:
             self.sock.setsockopt(SOL_SOCKET, SO_LINGER, RESET)  # an orderly end would say that the body is whole
         self.close()

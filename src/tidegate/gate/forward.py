@@ -25,7 +25,6 @@ from tidegate.gate.connection import READ, Client, has_ended
 from tidegate.gate.ends import Ends
 from tidegate.gate.origin import Origin, origin_takes, send_up, upload
 from tidegate.gate.outlet import Outlet
-from tidegate.gate.paths import path_allowed
 from tidegate.gate.reactor import ENDED, IN, OUT, remaining
 from tidegate.gate.record import Entry
 from tidegate.gate.request import Request
@@ -34,6 +33,7 @@ from tidegate.gate.tunnel import Tunnel
 from tidegate.gate.way import Way
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How, Verdict
+from tidegate.policy.paths import request_allowed
 from tidegate.wire.body import make_body
 from tidegate.wire.errors import WireError
 from tidegate.wire.http1 import head_end, parse_request_head
@@ -177,7 +177,7 @@ class Exchange(Ends):
     def receive(self) -> bytes | None:
         """Read from the client: None when there is nothing now, b"" at its end."""
         try:
-            data = self.sock.recv(READ)
+            data = self.source.recv(READ)
         except BlockingIOError:
             self.more = False
             return None
@@ -239,7 +239,7 @@ class Exchange(Ends):
         if decision.verdict is Verdict.DENY:
             self.refused(decision, decision.reason, plan, ())
             return
-        if not path_allowed(decision.rule, request.method, request.path):
+        if not request_allowed(decision.rule, request.method, request.path, request.overrides):
             self.refused(decision.refuse(Reason.METHOD_NOT_ALLOWED, fix=""), Reason.METHOD_NOT_ALLOWED, None, ())
             return
         self.body = None if request.framing.empty else make_body(request.framing)
@@ -313,7 +313,7 @@ class Exchange(Ends):
         entry = self.entry
         if entry is not None:
             decision = entry.decision
-            entry.write(How.FORWARDED, decision.reason if decision is not None else Reason.ALLOWED)
+            entry.write(self.how, decision.reason if decision is not None else Reason.ALLOWED)
         self.entry = None
         origin = self.origin
         if (

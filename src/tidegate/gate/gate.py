@@ -172,7 +172,7 @@ class Gate:
         """
         count = 0
         for handler in self.handlers(task):
-            entry = getattr(handler, "entry", None)
+            entry = getattr(handler, "entry", None) or getattr(handler, "opened", None)
             if wanted is None or (entry is not None and entry.decision is not None and wanted(entry)):
                 self._cut_one(handler, reason)
                 count += entry is not None

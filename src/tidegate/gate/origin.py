@@ -18,6 +18,8 @@ from tidegate.wire.errors import WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from tidegate.addresses.surroundings import Surroundings
     from tidegate.gate.forward import Exchange
     from tidegate.gate.outlet import Outlet
@@ -26,6 +28,16 @@ if TYPE_CHECKING:
     from tidegate.gate.upstream import Proxy
     from tidegate.model.decision import Decision
     from tidegate.model.destination import Destination
+
+    class Source(Protocol):
+        """What bytes are read from, as from a non-blocking socket (recv(2))."""
+
+        def recv(self, bufsize: int, /) -> bytes:
+            """Return at most so many bytes, fewer only where no more are there; b"" at the end."""
+
+        def recv_into(self, buffer: bytearray, nbytes: int = 0, /) -> int:
+            """Likewise, into a buffer."""
+
 
 ROUNDS = 16  # reads in one turn before others get theirs
 TURN = 0.002  # seconds, likewise: chunks of a byte or two cost much more than their bytes
@@ -37,7 +49,7 @@ class Origin:
 
     __slots__ = (
         "address", "around", "destination", "ending", "fd", "fresh", "kept_alive", "outlet", "plan", "proxy", "sock",
-        "used_at",
+        "source", "used_at",
     )  # fmt: skip
 
     def __init__(
@@ -51,6 +63,7 @@ class Origin:
     ) -> None:
         self.outlet = outlet
         self.sock = outlet.sock
+        self.source: Source = outlet.sock  # what it says is read from here
         self.fd = outlet.sock.fileno()
         self.destination = destination
         self.address = address

@@ -55,6 +55,13 @@ class Outlet:
             self._reactor.rewatch(self.sock.fileno(), READ_WRITE)
         return False
 
+    def finish(self) -> None:
+        """Say what has to be said before the end of the connection; nothing on a plain socket.
+
+        Raises:
+            OSError: when the other side is gone.
+        """
+
     def flush(self) -> bool:
         """Write what waits; True when nothing does any more.
 

@@ -7,7 +7,8 @@ with credentials are not kept.
 
 from __future__ import annotations
 
-from tidegate.wire.authority import absolute_form, absolute_target
+from tidegate.policy.paths import OVERRIDES
+from tidegate.wire.authority import HTTPS_PORT, absolute_form, absolute_target, inner_target
 from tidegate.wire.framing import request_framing
 from tidegate.wire.headers import keeps_alive, offers_websocket, request_head_bytes
 
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 
 _SECRET = frozenset({b"authorization", b"cookie", b"proxy-authorization"})
 _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})  # RFC 9110 section 9.2.2, without TRACE
+
+
+def overrides_of(head: RequestHead) -> list[bytes]:
+    """Return what headers of a request say that servers may take for its method."""
+    if OVERRIDES.isdisjoint(head.names):
+        return []
+    return [value for name, (_, value) in zip(head.names, head.headers, strict=True) if name in OVERRIDES]
 
 
 class Request:
@@ -51,8 +59,36 @@ class Request:
         """Whether the head carries credentials."""
         return not _SECRET.isdisjoint(self.head.names)
 
+    @property
+    def overrides(self) -> list[bytes]:
+        """What its headers say that servers may take for its method."""
+        return overrides_of(self.head)
+
     def for_proxy(self, proxy: Proxy) -> bytes:
         """Return the head for an upstream proxy: in absolute form, with the proxy's own credentials."""
         extra = ((b"Proxy-Authorization", proxy.authorization),) if proxy.authorization else ()
         target = absolute_form(self.destination, self.path)
         return request_head_bytes(self.head, self.destination, target, websocket=self.websocket, extra=extra)
+
+
+class InnerRequest(Request):
+    """A request inside TLS that is read. `allowed` is what the rule of its connection says of it."""
+
+    __slots__ = ("allowed",)
+
+    def __init__(self, head: RequestHead, destination: Destination) -> None:  # super's reads an absolute target
+        """Judge a head.
+
+        Raises:
+            WireError: when it is no request, or names another host than its connection (MISDIRECTED).
+        """
+        self.head = head
+        self.method = head.method
+        self.framing = request_framing(head)
+        self.destination = destination
+        self.path = inner_target(head, destination)
+        self.keep = keeps_alive(head)
+        self.websocket = offers_websocket(head, self.framing)
+        self.out = request_head_bytes(head, destination, self.path, websocket=self.websocket, default_port=HTTPS_PORT)
+        self.repeatable = self.framing.empty and head.method in _REPEATABLE
+        self.allowed = False

@@ -19,6 +19,7 @@ from tidegate.model.reason import Reason
 from tidegate.model.rule import NO_LIMITS
 from tidegate.model.verdict import Phase
 from tidegate.policy.decide import decide
+from tidegate.policy.scope import is_read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tidegate.gate.request import Request
     from tidegate.gate.synthetic import Synthetic
     from tidegate.model.rule import Rule
-    from tidegate.model.seams import Asker, Recorder
+    from tidegate.model.seams import Asker, Inspector, Recorder
     from tidegate.policy.policy import Policy
 
 PLANS = 1024  # destinations a task is likely to use at once
@@ -116,7 +117,7 @@ class GateTask:
     """
 
     __slots__ = (
-        "_meters", "_plans", "asks", "captured", "clients", "connections", "family", "heads", "id", "met",
+        "_meters", "_plans", "asks", "captured", "clients", "connections", "family", "heads", "id", "inspector", "met",
         "paused", "phase", "policy", "recorder", "requests", "synthetic",
     )  # fmt: skip
 
@@ -145,6 +146,7 @@ class GateTask:
             tuple[bytes, int], Destination
         ] = {}  # places of its loopback that stand for services of this machine
         self.synthetic: Synthetic | None = None  # the names it looked up, once something captures its connections
+        self.inspector: Inspector | None = None  # reads inside TLS, where a rule asks for that
         self._plans: dict[tuple[str, int], Plan] = {}
         self._meters: dict[Rule, Meter] = {}
 
@@ -166,6 +168,7 @@ class GateTask:
         family.add(self)
         self.family = other.family = family
         self.synthetic = other.synthetic
+        self.inspector = other.inspector
         self._meters = other._meters
 
     def part(self) -> None:
@@ -245,6 +248,11 @@ class GateTask:
         """Return the decision of stage two where only the upstream proxy resolves (ADR-5)."""
         return admit_unresolved(decision, around, self.policy.modes, self.policy.denied_literals(decision.phase))
 
+    def reads(self, decision: Decision) -> bool:
+        """Whether a connection under this decision is read inside TLS (INS-1)."""
+        inspector = self.inspector
+        return inspector is not None and inspector.covers(decision.destination.host) and is_read(decision, self.policy)
+
     def meter(self, decision: Decision) -> Meter | None:
         """Return the meter of the governing rule, None where it has no bounds to count."""
         rule = decision.rule
@@ -268,12 +276,12 @@ class GateTask:
     def limited(self, decision: Decision, now: float, *, tunnel: bool) -> Reason | None:
         """Why the limits of the governing rule refuse this connection, None where they do not.
 
-        A tunnel cannot be held to methods or paths, so a rule that has them does not open one.
+        A tunnel cannot be held to methods or paths, so a rule that has them opens one only where it is read inside.
         """
         rule = decision.rule
         if rule is None or rule.limits is NO_LIMITS:
             return None
-        if tunnel and (rule.limits.methods or rule.limits.paths):
+        if tunnel and (rule.limits.methods or rule.limits.paths) and not self.reads(decision):
             return Reason.METHOD_NOT_ALLOWED
         meter = self.meter(decision)
         if meter is not None and not meter.opens(now):

@@ -31,8 +31,8 @@ from tidegate.model.value import Value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tidegate.inspect.scope import Scope
     from tidegate.model.host import Host
+    from tidegate.policy.scope import Scope
 
 DAY = 86400.0
 BACKDATED = 2 * DAY

@@ -164,6 +164,20 @@ class Reason(Enum):
     HEADER_TIMEOUT = ("header-timeout", "the request took too long to arrive", 408, "http_request_error")
     BAD_SOCKS = ("bad-socks", "the SOCKS5 request is malformed or asks for what is not offered", 0, "")
 
+    # Inside TLS, where it is read (SPEC section 6).
+    MISDIRECTED = (
+        "misdirected",
+        "the request inside TLS names another host than its connection",
+        421,
+        "http_request_error",
+    )
+    NOT_INSPECTABLE = (
+        "not-inspectable",
+        "this host is read inside TLS, and only TLS with HTTP inside passes there",
+        403,
+        "http_request_denied",
+    )
+
     # Inside tunnels (GAT-9).
     SNI_MISMATCH = (
         "sni-mismatch",
@@ -214,6 +228,18 @@ class Reason(Enum):
         "connection_timeout",
     )
     UPSTREAM_TLS = ("upstream-tls", "TLS with the destination failed", 502, "tls_protocol_error")
+    UPSTREAM_CERTIFICATE = (
+        "upstream-certificate",
+        "the certificate of the destination does not verify",
+        502,
+        "tls_certificate_error",
+    )
+    CLIENT_CERTIFICATE = (
+        "client-certificate",
+        "the destination wants a client certificate, which passes tunnels only (inspect: {never: [HOST]})",
+        502,
+        "tls_alert_received",
+    )
     UPSTREAM_PROXY = (
         "upstream-proxy",
         "the upstream proxy did not let the connection through",

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from tidegate.model.decision import Decision
+    from tidegate.model.destination import Destination
     from tidegate.model.event import Event
+    from tidegate.model.host import Host
+    from tidegate.model.reason import Reason
 else:
     Protocol = object
 
@@ -50,8 +53,70 @@ class Asker(Protocol):
         """Count bytes that moved under the decision's grant; False when it is good for no more, or is over."""
 
 
-class Inspector(Protocol):
-    """Says whether a destination is read inside TLS, and reads it. Memory only; the gate moves the bytes."""
+class Tls(Protocol):
+    """One side of one TLS connection, on memory (inspect.terminate.Tls). Its errors are OSErrors."""
 
-    def inspects(self, decision: Decision) -> bool:
-        """Whether this connection is terminated and read (INS-1)."""
+    pending: bool
+    closed: bool
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes from the network."""
+
+    def feed_end(self) -> None:
+        """Take note that the network brings no more."""
+
+    def take(self) -> bytes:
+        """Return what is to be sent; `pending` says whether there is something."""
+
+    def shake(self) -> bool:
+        """Go on with the handshake; True when it is done.
+
+        Raises:
+            OSError: it failed. What `take` returns then is the alert.
+        """
+
+    def read(self, room: int) -> bytes | None:
+        """Return plain bytes, None while there are none, b"" at an end that the other side announced (`closed`).
+
+        Raises:
+            OSError: the connection broke, or ended unannounced.
+        """
+
+    def write(self, data: bytes | memoryview) -> bytes:
+        """Return what is to be sent for plain bytes.
+
+        Raises:
+            OSError: the connection is broken.
+        """
+
+    def close(self) -> bytes:
+        """Return what announces our end; never raises."""
+
+    def why(self) -> tuple[Reason, str]:
+        """Return why the last error of a connection to a destination came, and one clause for people."""
+
+
+class Inspector(Protocol):
+    """Reads inside TLS for one task: its authority and its ends of TLS. Memory only; the gate moves the bytes."""
+
+    def covers(self, host: Host) -> bool:
+        """Whether it was made for this host."""
+
+    def upstream(self, destination: Destination, alpn: tuple[bytes, ...]) -> Tls:
+        """Return the client's end of a new connection to a destination, which offers these protocols."""
+
+    def reached(self, destination: Destination, tls: Tls) -> None:
+        """Take note that a connection works: the next one may resume its session."""
+
+    def client(self, destination: Destination, alpn: bytes) -> Tls:
+        """Return the server's end of a connection of the task; it selects this protocol, or none where it is empty.
+
+        Raises:
+            OSError: there can be no certificate for it.
+        """
+
+    def selected(self, tls: Tls) -> bytes:
+        """Return the protocol that the handshake of a connection to a destination agreed on, b"" for none."""
+
+    def offers(self, alpn: tuple[bytes, ...]) -> tuple[bytes, ...] | None:
+        """Return which of a client's protocols are offered to the destination; None where none of them is spoken."""

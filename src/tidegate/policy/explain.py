@@ -15,6 +15,7 @@ from tidegate.model.value import Value
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.decide import also_matched, decide
 from tidegate.policy.policy import Policy
+from tidegate.policy.scope import why_read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,14 +27,15 @@ class Explanation(Value):
     """One decision with what is behind it.
 
     `also_matched` are the rules that match too, each with why it lost. `inspected` says whether the gate would read
-    inside TLS. `policy_line` is the line of a policy that would allow it, '' where it is allowed or nothing would;
-    `decision.fix` is the same as an option of the command line.
+    inside TLS, `inspected_why` why. `policy_line` is the line of a policy that would allow it, '' where it is allowed
+    or nothing would; `decision.fix` is the same as an option of the command line.
     """
 
     decision: Decision
     also_matched: tuple[tuple[Rule, str], ...]
     inspected: bool
     policy_line: str
+    inspected_why: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the keys of `policy explain --json`."""
@@ -50,6 +52,7 @@ class Explanation(Value):
             "address": decision.address or None,
             "address_class": decision.address_class.value if decision.address_class is not None else None,
             "inspected": self.inspected,
+            "inspected_why": self.inspected_why,
             "fix": decision.fix or None,
             "policy_line": self.policy_line or None,
             "also_matched": [
@@ -85,7 +88,8 @@ def explain(
             decision = decision.replace(address_class=AddressClass.PUBLIC)
         if by_name.rule is not None and decision.rule is not by_name.rule:
             lost = ((by_name.rule, "a deny rule names the address it leads to"), *lost)
-    return Explanation(decision, lost, inspected=False, policy_line=_policy_line(decision))
+    inspected, why = why_read(decision, policy)
+    return Explanation(decision, lost, inspected=inspected, policy_line=_policy_line(decision), inspected_why=why)
 
 
 def shadowed(policy: Policy) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 Rules of the file:
 
 * A key of SPEC that this version gives no effect is refused with a line that says so. Accepting and ignoring it would
-  leave a person believing in a fence that is not there; an `allow` with `methods` would even become a wider allow.
+  leave a person believing in a fence that is not there.
 * A policy with one error loads not at all; nothing is repaired, converted or guessed.
 * A folder's file lies where a task can write: it may name hosts in `network`, say `files: strict`, and nothing else
   (POL-9).
@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tidegate.model.address_class import Admission
-from tidegate.model.rule import NO_LIMITS, Layer, Origin, RuleLimits
+from tidegate.model.rule import NO_LIMITS, Layer, Origin
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.document import Mapping, Node, Scalar, Sequence, parse_document
 from tidegate.policy.layers import LOCKS, PolicyLayer, PresetUse
@@ -29,6 +29,7 @@ from tidegate.policy.presets import PRESET_NAMES
 from tidegate.policy.presets.compiled import GROUPS, HOSTS
 from tidegate.policy.profiles import PROFILES
 from tidegate.policy.reading import Reader
+from tidegate.policy.requests import read_limits, read_methods, read_never, read_paths
 from tidegate.policy.rows import rule_row
 from tidegate.policy.rules import RuleError
 from tidegate.policy.setup_command import setup_command
@@ -49,7 +50,6 @@ FOLDER_KEYS: Final = ("network", "files")
 NEEDS_INSPECTION: Final = "needs inspection, which this version does not have"
 LATER_KEYS: Final = {
     "git": (f"'git' {NEEDS_INSPECTION}", "leave it out; a push is not told from a fetch until then"),
-    "inspect": (f"'inspect' {NEEDS_INSPECTION}", "leave it out; nothing is inspected until then"),
 }
 
 # Bounds of `limits`, per field of model.limits.Limits: least, most, whole number. The most is what one gate can hold
@@ -64,10 +64,6 @@ LIMIT_BOUNDS: Final[dict[str, tuple[float, float, bool]]] = {
     "total_seconds": (0.1, 86_400, False),
     "resolve_seconds": (0.1, 86_400, False),
     "idle_seconds": (0, 30 * 86_400, False),
-}
-_RULE_LIMIT_BOUNDS: Final[dict[str, tuple[int, int]]] = {
-    "bytes_up": (1, 1 << 50),
-    "connections_per_minute": (1, 1_000_000),
 }
 
 _THE_POLICY: Final = "policy"  # in the administrator's list of locks: what `locked: true` means elsewhere
@@ -155,6 +151,7 @@ class _Loader:
         self._locked = False
         self._locks: tuple[str, ...] = ()
         self._files: str | None = None
+        self._never_inspected: tuple[Row, ...] = ()
 
     def layer(self) -> PolicyLayer:
         """Return what was gathered; only meaningful without problems."""
@@ -179,6 +176,7 @@ class _Loader:
             setup=self._setup,
             locks=self._locks,
             files=self._files,
+            never_inspected=self._never_inspected,
         )
 
     def root(self, node: Node) -> None:
@@ -241,6 +239,8 @@ class _Loader:
         elif key == "files":
             hints = {"normal": "leave it out; a folder's policy cannot widen what a task may write"}
             self._files = read.word(node, of, ("strict",) if self._folder else ("strict", "normal"), hints)
+        elif key == "inspect":
+            self._never_inspected = read_never(read, node, self._name, self._layer)
         elif key == "registries":
             hints = {"read": f"write 'tunnel'; read-only registries {NEEDS_INSPECTION.replace('needs', 'need')}"}
             read.word(node, of, ("tunnel",), hints)
@@ -314,6 +314,8 @@ class _Loader:
                 return
         host: Scalar | None = None
         limits = NO_LIMITS
+        methods: tuple[str, ...] = ()
+        paths: tuple[str, ...] = ()
         entry = f"an entry of {of}"
         before = read.problems.count
         for key_text, key_node, value in read.pairs(item, entry, ("host", "methods", "paths", "limits")):
@@ -321,12 +323,18 @@ class _Loader:
                 if read.text(value, "'host'") is not None and isinstance(value, Scalar):
                     host = value
             elif key_text == "limits":
-                limits = self._rule_limits(value)
+                limits = read_limits(read, value)
                 if verdict is Verdict.DENY:
                     read.wrong(key_node, "limits on a deny rule", key_text, "remove them; a denied host moves no bytes")
+            elif verdict is Verdict.DENY:
+                advice = "remove it; a deny rule denies all of a host. Allow what may pass instead"
+                read.wrong(key_node, f"'{key_text}' on a deny rule", key_text, advice)
+            elif key_text == "methods":
+                methods = read_methods(read, value)
             else:
-                advice = f"leave '{key_text}' and the host out; the host alone would allow all of it"
-                read.wrong(key_node, f"a rule with '{key_text}' {NEEDS_INSPECTION}", key_text, advice)
+                paths = read_paths(read, value)
+        if methods or paths:
+            limits = limits.replace(methods=methods, paths=paths)
         if host is None:
             if read.problems.count == before:  # else the reason has been said, a mistyped `host` for example
                 read.wrong(item, f"{entry} names no host", "", "write '{host: api.example.com:443, limits: {…}}'")
@@ -348,14 +356,6 @@ class _Loader:
             self._refuse(host, error)
         else:
             self._rows.append(row)
-
-    def _rule_limits(self, node: Node) -> RuleLimits:
-        found: dict[str, int] = {}
-        for field, _, value in self._read.pairs(node, "a rule's 'limits'", _RULE_LIMIT_BOUNDS):
-            number = self._read.number(value, f"'{field}'", *_RULE_LIMIT_BOUNDS[field])
-            if number is not None:
-                found[field] = int(number)
-        return RuleLimits(found.get("bytes_up"), found.get("connections_per_minute"))
 
     def _preset_name(self, node: Node, name: str) -> str | None:
         if name in PRESET_NAMES:

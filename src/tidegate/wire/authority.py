@@ -20,6 +20,7 @@ from tidegate.wire.grammar import ALPHA, DIGIT
 from tidegate.wire.http1 import RequestHead
 
 HTTP_PORT = 80
+HTTPS_PORT = 443
 _SCHEME = ALPHA + DIGIT + b"+-."  # RFC 3986 section 3.1
 _MORE = frozenset(b"@?#")  # with one of these in it a target may hold a secret where a port should be
 
@@ -76,6 +77,53 @@ def absolute_target(head: RequestHead) -> tuple[Destination, bytes]:
     return destination, path
 
 
+def inner_target(head: RequestHead, destination: Destination) -> bytes:
+    """Return the target (origin-form, or `*`) of a request inside TLS with `destination`, the only one it may name.
+
+    The absolute form with https:// is allowed, as every server must (RFC 9112 section 3.2.2).
+
+    Raises:
+        WireError: MISDIRECTED where target or Host name another host or port (RFC 9110 section 15.5.20), BAD_REQUEST,
+            BAD_HOST or BAD_METHOD.
+    """
+    target = head.target
+    if head.method in {"CONNECT", "TRACE"}:
+        raise WireError(Reason.BAD_METHOD, f"{head.method} has no place inside TLS", destination=destination)
+    if target[:8].lower() == b"https://":
+        end = _authority_end(target, 8)
+        if not _names(target[8:end], destination):
+            raise WireError(Reason.MISDIRECTED, "its target does", destination=destination)
+        path = target[end:]
+        if path[:1] != b"/":
+            path = b"*" if head.method == "OPTIONS" and not path else b"/" + path
+        target = path
+    elif target[:1] != b"/" and not (target == b"*" and head.method == "OPTIONS"):
+        detail = "inside TLS a target is a path, or begins with https://"
+        raise WireError(Reason.BAD_REQUEST, detail, destination=destination)
+    if b"#" in target:
+        detail = "the target has a fragment ('#'), which never travels"
+        raise WireError(Reason.BAD_REQUEST, detail, destination=destination)
+    hosts = head.values(b"host")
+    if len(hosts) > 1 or (not hosts and head.version == (1, 1)):
+        detail = "an HTTP/1.1 request needs one Host header"
+        raise WireError(Reason.BAD_REQUEST, detail, destination=destination)
+    if hosts and not _names(hosts[0], destination):
+        raise WireError(Reason.MISDIRECTED, "its Host header does", destination=destination)
+    return target
+
+
+def _names(authority: bytes, destination: Destination) -> bool:
+    # Whether an authority inside TLS is that of the connection. The port may be left out, as Java does.
+    try:
+        host, text = split_authority(authority)
+        named = canonical_host(host)
+        port = destination.port if text is None else parse_port(text)
+    except (HostError, PortError) as error:
+        detail = f"inside TLS: {error.what}"
+        raise WireError(Reason.BAD_HOST, detail, destination=destination) from None
+    return named == destination.host and port == destination.port
+
+
 def absolute_form(destination: Destination, origin: bytes) -> bytes:
     """Return the target for an upstream proxy: `origin` as `absolute_target` gave it, made absolute again."""
     return b"http://" + host_field(destination) + (b"" if origin == b"*" else origin)
@@ -107,13 +155,13 @@ def _destination(
     return destination
 
 
-def _authority_end(target: bytes) -> int:
+def _authority_end(target: bytes, begin: int = 7) -> int:
     # RFC 3986 section 3.2: the authority ends at the first '/', '?' or '#', or with the target.
-    end = target.find(b"/", 7)
+    end = target.find(b"/", begin)
     if end < 0:
         end = len(target)
     for sign in (b"?", b"#"):
-        at = target.find(sign, 7, end)
+        at = target.find(sign, begin, end)
         if at >= 0:
             end = at
     return end

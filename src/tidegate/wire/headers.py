@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from tidegate.model.destination import Destination
 from tidegate.model.reason import Reason
-from tidegate.wire.authority import host_field
+from tidegate.wire.authority import HTTP_PORT, host_field
 from tidegate.wire.errors import WireError
 from tidegate.wire.framing import Framing
 from tidegate.wire.grammar import is_token, list_members
@@ -149,17 +149,18 @@ def request_head_bytes(
     close: bool = False,
     websocket: bool = False,
     extra: Iterable[tuple[bytes, bytes]] = (),
+    default_port: int = HTTP_PORT,
 ) -> bytes:
     """Return the head to send to `destination`, or with an absolute `target` to an upstream proxy.
 
     `close` asks for the end of the connection after the response; `websocket` passes the offer on (see
-    `offers_websocket`); `extra` fields are added, such as Proxy-Authorization for the upstream proxy. The body
-    follows as it came: the framing field stays the one that was judged.
+    `offers_websocket`); `extra` fields are added, such as Proxy-Authorization for the upstream proxy. Host leaves a
+    `default_port` out. The body follows as it came: the framing field stays the one that was judged.
 
     Raises:
         WireError: as `forwardable`.
     """
-    host = host_field(destination)
+    host = host_field(destination, default_port)
     options = connection_options(head)
     lines = [b"%b %b HTTP/1.1" % (head.method.encode("ascii"), target)]
     if b"host" not in head.names:
@@ -189,12 +190,14 @@ def response_head_bytes(
     client_version: Version = (1, 1),
     decode: bool = False,
     switching: bool = False,
+    without: frozenset[bytes] = _NONE,
 ) -> bytes:
     """Return the head to send to the client.
 
     `close` says that the gate closes afterwards; a body that lasts until the upstream closes needs it. `decode`
     leaves Transfer-Encoding and Trailer out, for the data of a chunked body alone. `switching` is for a 101 that
-    `accepts_websocket` approved. Lengths are left out of 1xx and 204, which have no body whatever they say.
+    `accepts_websocket` approved. Fields named in `without`, in lower case, stay behind, and lengths in 1xx and 204,
+    which have no body whatever they say.
 
     Raises:
         WireError: UPSTREAM_RESPONSE, as `forwardable`.
@@ -202,7 +205,7 @@ def response_head_bytes(
     status = head.status
     lines = [b"HTTP/1.1 %d %b" % (status, head.reason)]
     dropped = _NO_BODY_FIELDS if status < 200 or status == 204 else _CHUNK_FIELDS if decode else _NONE
-    lines += _field_lines(head, connection_options(head), dropped, None)
+    lines += _field_lines(head, connection_options(head), dropped | without, None)
     if switching:
         lines.append(b"Upgrade: websocket\r\nConnection: Upgrade")
     elif status >= 200:

@@ -22,6 +22,7 @@ _PHRASES = {
     405: "Method Not Allowed",
     408: "Request Timeout",
     414: "URI Too Long",
+    421: "Misdirected Request",
     429: "Too Many Requests",
     431: "Request Header Fields Too Large",
     500: "Internal Server Error",

@@ -15,7 +15,19 @@ if TYPE_CHECKING:
 
     from tests.lab.api import Lab
 
-_POLICY = ("ask", "deny", "limit", "default", "limits", "tls", "upstream_resolve", "private", "own", "protected_ports")
+_POLICY = (
+    "ask",
+    "deny",
+    "limit",
+    "default",
+    "limits",
+    "tls",
+    "upstream_resolve",
+    "private",
+    "own",
+    "protected_ports",
+    "never_inspected",
+)
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import pytest
 from cryptography import x509
 
 from tidegate.inspect.authority import AUTHORITY_LIFE, BACKDATED, DAY, LEAF_LIFE, Authority, NotCoveredError
-from tidegate.inspect.scope import Scope
 from tidegate.model.host import Host, canonical_host
+from tidegate.policy.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

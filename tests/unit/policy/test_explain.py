@@ -39,6 +39,7 @@ def test_json() -> None:
         "address": None,
         "address_class": None,
         "inspected": False,
+        "inspected_why": "a tunnel, its bytes are not read; no method or path is named",
         "fix": None,
         "policy_line": None,
         "also_matched": [

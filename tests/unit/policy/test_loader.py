@@ -249,7 +249,8 @@ def test_neighbours_of_the_refused_are_rules(entry: str) -> None:
         ("upstream: {proxy: http://x}", "p.yaml:1:12: 'upstream' has no such key: 'proxy': set HTTPS_PROXY in tidegate's own environment"),
         ("registries: read", "p.yaml:1:13: 'registries' knows no such value: 'read': write 'tunnel'; read-only registries need inspection, which this version does not have"),
         ("git: read", "p.yaml:1:1: 'git' needs inspection, which this version does not have: 'git': leave it out; "),
-        ("inspect: {}", "p.yaml:1:1: 'inspect' needs inspection, which this version does not have: 'inspect': leave it out; "),
+        ("inspect: never", "p.yaml:1:10: a text where a mapping belongs ('inspect'): 'never': write 'inspect: {never: [pinned.example.com]}'"),
+        ("inspect: {never: [a..com]}", "p.yaml:1:19: "),
         ("setup: 5", "p.yaml:1:8: a number where a text belongs ('setup'): '5': write a command, 'npm ci', or its arguments"),
         ("files: loose", "p.yaml:1:8: 'files' knows no such value: 'loose': write one of strict, normal"),
         ("default: deny\ndefault: ask", "p.yaml:2:1: a key twice: 'default': keep one of them; the first is in line 1"),
@@ -271,8 +272,6 @@ def test_wrong_keys_types_and_values_are_named(text: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "line"),
     [
-        ("{host: a.com, methods: [GET]}", "a rule with 'methods' needs inspection, which this version does not have: 'methods'"),
-        ("{host: a.com, paths: ['/**']}", "a rule with 'paths' needs inspection, which this version does not have: 'paths'"),
         ("{limits: {bytes_up: 1}}", "an entry of 'network.runtime.allow' names no host"),
         ("{}", "an entry of 'network.runtime.allow' names no host"),
         ("a.com: 443", "a ':' at the end of a word makes this a mapping: 'a.com: 443': write 'a.com:443' without the space"),
@@ -285,7 +284,7 @@ def test_wrong_keys_types_and_values_are_named(text: str, line: str) -> None:
     ],
 )  # fmt: skip
 def test_entries_that_say_more_than_a_host(entry: str, line: str) -> None:
-    """INS-6 is not in this version: an allow narrowed by methods or paths is refused, never a wider allow."""
+    """An entry that is no host is said to be none, never taken for a wider allow."""
     (got,) = refused(listed(entry))
     assert got.split(": ", 1)[1].startswith(line)
 

@@ -77,7 +77,7 @@ def lines(explanation: core.Explanation) -> list[str]:
         said.append(f"  address    {decision.address or 'as given'} ({decision.address_class.value})")
     elif not decision.destination.host.is_literal:
         said.append("  address    not looked up; give --address to have it judged")
-    said.append(f"  inspected  {'yes' if explanation.inspected else 'no: a tunnel, its bytes are not read'}")
+    said.append(f"  inspected  {'yes' if explanation.inspected else 'no'}: {explanation.inspected_why}")
     if explanation.also_matched:
         said.append("  also matched")
         said += [

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.inspect.scope import Scope, is_read, scope_of, wants_reading
 from tidegate.model.destination import Destination, parse_authority
 from tidegate.model.rule import Layer, Origin, RuleLimits
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.decide import decide
 from tidegate.policy.policy import Policy, make_policy
 from tidegate.policy.rows import rule_row
+from tidegate.policy.scope import Scope, is_read, scope_of, wants_reading
 
 GET = RuleLimits(methods=("GET",))
 PATHS = RuleLimits(paths=("/a/**",))

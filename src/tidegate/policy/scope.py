@@ -45,6 +45,17 @@ def wants_reading(rule: Rule | None) -> bool:
     return rule is not None and rule.limits is not NO_LIMITS and bool(rule.limits.methods or rule.limits.paths)
 
 
+def why_read(decision: Decision, policy: Policy) -> tuple[bool, str]:
+    """Return whether a connection under this decision is read inside TLS, and one clause for people that says why."""
+    if not wants_reading(decision.rule):
+        return False, "a tunnel, its bytes are not read; no method or path is named"
+    if is_exempt(decision.destination, policy):
+        return False, "'inspect: never' names it, so its rule's methods and paths cannot be kept: a tunnel is refused"
+    if decision.verdict is Verdict.DENY:
+        return False, "it is refused"
+    return True, "its rule names methods or paths, which are judged inside TLS"
+
+
 def is_read(decision: Decision, policy: Policy) -> bool:
     """Whether a connection under this decision is terminated and read."""
     return (

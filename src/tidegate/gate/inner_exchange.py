@@ -1,0 +1,210 @@
+"""HTTP/1.1 inside TLS, read on both sides: requests judged one by one, as in clear text (INS-3, INS-4, INS-6, GAT-3).
+
+Rules of the file:
+
+* It is the exchange of plain HTTP, with the same parser, framing and limits, over TLS ends in place of sockets. What
+  differs: the destination is the connection's, whatever a request says; there is one connection to it, and both end
+  together; what leads around the gate (Alt-Svc) is taken out of answers.
+* Each request is a line of the journal. A connection without one is a line of its own.
+* A request that cannot be sent because the destination ended an idle connection is not answered: the connection
+  ends, as it would have without us, and the client tries again.
+"""
+
+from __future__ import annotations
+
+from tidegate.gate.forward import Exchange
+from tidegate.gate.inner_tunnel import InnerTunnel
+from tidegate.gate.origin import Origin
+from tidegate.gate.reactor import OUT
+from tidegate.gate.record import Entry
+from tidegate.gate.request import InnerRequest
+from tidegate.gate.tls_end import TlsEnd
+from tidegate.model.reason import Reason
+from tidegate.model.verdict import How
+from tidegate.policy.paths import request_allowed
+from tidegate.wire.body import make_body
+from tidegate.wire.http1 import parse_request_head
+from tidegate.wire.refusal import refusal_response
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+
+    from tidegate.gate.inspected import Inspected
+    from tidegate.gate.request import Request
+    from tidegate.gate.task import Plan
+
+KNOWN = 32  # heads of one connection that come again and again
+KNOWN_BYTES = 1024
+ALT_SVC = frozenset((b"alt-svc",))  # RFC 7838: another host, port or protocol than the one that was judged
+
+
+class InnerExchange(Exchange):
+    """A client's connection inside TLS, from the end of both handshakes on."""
+
+    __slots__ = ("_asked", "_known", "down", "failure", "opened", "up")
+
+    how = How.INSPECTED
+    pinned = True
+    without = ALT_SVC
+
+    def __init__(self, begun: Inspected, client: socket, upstream: socket, down: TlsEnd, up: TlsEnd) -> None:
+        super().__init__(begun.gate, begun.listener, client, watched=True)
+        self.client = down.outlet
+        self.source = down
+        self.down = down
+        self.up = up
+        self.opened = begun.entry  # of the connection; what says whether it is cut
+        self.failure = begun.failure
+        self.decision = begun.decision
+        self._asked = False
+        self._known: dict[bytes, InnerRequest] = {}
+        destination = begun.decision.destination
+        gate = self.gate
+        origin = self.origin = Origin(up.outlet, destination, begun.entry.address, gate.surroundings(), None, None)
+        origin.sock = upstream
+        origin.source = up
+
+    def begin(self) -> None:
+        """Wait for requests, and read what is there."""
+        self.more = True
+        super().next_request()
+
+    def ready(self, fd: int, mask: int) -> None:
+        """Something happened on one of the sockets."""
+        if fd == self.fd:
+            self.down.wake(mask)
+        else:
+            self.up.wake(mask)
+            if self.answer is None and self._only_tls_speaks():
+                mask &= OUT
+        super().ready(fd, mask)
+        if self.origin is None and self.request is None and not self.closed and self.failure is None:
+            self._over()  # the destination ended the idle connection
+
+    def _only_tls_speaks(self) -> bool:
+        # Session tickets and key updates come while no answer is awaited; they are no answer nobody asked for.
+        try:
+            self.up.recv(1)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def receive(self) -> bytes | None:
+        """Read from the client."""
+        data = super().receive()
+        if self.down.ended:
+            self.ending = True
+        return data
+
+    # A request.
+
+    def _take_head(self, raw: bytes, rest: bytes) -> None:
+        opened = self.opened.decision
+        assert opened is not None, "a connection that is read was allowed"
+        request = self._known.get(raw)
+        if request is None:
+            request = InnerRequest(parse_request_head(raw, self.task.policy.limits), opened.destination)
+            request.allowed = request_allowed(opened.rule, request.method, request.path, request.overrides)
+            if len(raw) <= KNOWN_BYTES and request.framing.empty and not request.secret:
+                if len(self._known) >= KNOWN:
+                    self._known.clear()
+                self._known[raw] = request
+        self.buffer = rest
+        self._ask_inside(request)
+
+    def _ask_inside(self, request: InnerRequest) -> None:
+        if self.deadline is not None:
+            self.disarm()
+        self._asked = True
+        decision = self.decision = self.opened.decision
+        assert decision is not None, "a connection that is read was allowed"
+        self.request = request
+        self.keep = request.keep
+        entry = self.entry = Entry(self.gate, self.task, decision, request.method)
+        entry.address = self.opened.address
+        entry.detail = self.opened.detail
+        if not request.allowed:
+            self.refused(decision.refuse(Reason.METHOD_NOT_ALLOWED, fix=""), Reason.METHOD_NOT_ALLOWED, None, ())
+            return
+        if self.failure is not None:
+            self._not_reached(*self.failure)
+            return
+        origin = self.origin
+        if origin is None:
+            self.abort(Reason.UPSTREAM_CLOSED)
+            return
+        self.body = None if request.framing.empty else make_body(request.framing)
+        self._send_request(origin, request, decision)
+
+    def _not_reached(self, reason: Reason, detail: str) -> None:
+        # As `refused`, with the words of TLS.
+        entry, request, decision = self.entry, self.request, self.opened.decision
+        assert entry is not None, "a request is recorded"
+        assert decision is not None, "a connection that is read was allowed"
+        line = decision.replace(reason=reason).sentence()
+        body = request is None or request.method != "HEAD"
+        entry.status = reason.status
+        entry.write(How.REFUSED, reason)
+        self.say_last(refusal_response(reason, f"{line} ({detail})" if detail else line, body=body))
+
+    def next_request(self) -> None:
+        """The last exchange is complete; the connection waits for the next request."""
+        if self.origin is not None:
+            self.origin.fresh = False
+        super().next_request()
+
+    def complete(self, *, keep_origin: bool, close: bool) -> None:
+        """The answer has been passed on."""
+        inspector = self.task.inspector
+        opened = self.opened.decision
+        if inspector is not None and opened is not None and self.origin is not None and self.origin.fresh:
+            inspector.reached(opened.destination, self.up.tls)
+        keep_origin = keep_origin and not self.up.ended
+        super().complete(keep_origin=keep_origin, close=close or not keep_origin)
+
+    def retry(self) -> bool:
+        """Never: the connection was verified, and another one would have to be."""
+        return False
+
+    def fail(self, reason: Reason) -> None:
+        """The destination did not give an answer that can be passed on."""
+        answer, origin = self.answer, self.origin
+        if reason is Reason.UPSTREAM_CLOSED and (answer is None or not answer.begun):
+            why, detail = self.up.tls.why()
+            if why is Reason.CLIENT_CERTIFICATE:
+                self._not_reached(why, detail)
+                return
+            if origin is not None and not origin.fresh and self.body is None:
+                self.abort(reason)  # see the rules of the file
+                return
+        super().fail(reason)
+
+    def switch(self, rest: bytes) -> None:
+        """A WebSocket was accepted: what follows is passed on as it is."""
+        origin, entry = self.origin, self.entry
+        assert origin is not None, "a 101 comes from somewhere"
+        assert entry is not None, "a 101 comes from somewhere"
+        self.stop_clocks()
+        self.closed = True
+        self.origin = None
+        InnerTunnel(self, origin.sock, entry, up=self.buffer, down=rest)
+
+    # Ends.
+
+    def _over(self) -> None:
+        if not self.client.blocked:
+            self.say_last(b"")
+        else:
+            self.close()
+
+    def _leave(self) -> None:
+        if not self._asked:
+            self._asked = True
+            self.opened.write(self.how, self.failure[0] if self.failure is not None else Reason.ALLOWED)
+        super()._leave()
+
+    def _ask(self, plan: Plan, request: Request) -> None:
+        raise NotImplementedError("requests inside TLS go to the destination of their connection")

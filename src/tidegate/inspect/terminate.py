@@ -1,0 +1,237 @@
+"""TLS on memory: the task's side with leafs of its authority, the destination's verified (INS-1, INS-3; B107, B113).
+
+Rules of the file:
+
+* What the task is shown never depends on what the destination was: a certificate that does not verify is an error
+  with a reason, never a leaf. Destinations are verified by name against the roots that were given, always.
+* TLS 1.2 and newer on both sides, no renegotiation (it would let bytes stand before those that were judged).
+* A session to a destination is resumed only for the same host, port and protocols, and for an hour at most: OpenSSL
+  does not verify the certificate again. We never have a certificate of our own to show, so no identity is resumed.
+* Contexts and sessions are few and bounded: one context for each protocol list to all destinations, one for each host
+  and protocol to the task, renewed with its leaf.
+
+Errors are ssl.SSLError, which is an OSError. It owns no socket; leafs get into OpenSSL through a file that is only
+memory (memfd_create(2)).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import ssl
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from tidegate.inspect.authority import NotCoveredError
+from tidegate.model.reason import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidegate.inspect.authority import Authority
+    from tidegate.model.destination import Destination
+    from tidegate.model.host import Host
+
+H1 = b"http/1.1"
+H2 = b"h2"
+SPOKEN = (H1,)
+CACHED = 256  # contexts of leafs, and sessions: a few KiB each
+SESSION_SECONDS = 3600.0
+_FLAGS = ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+
+_WANTS_CERTIFICATE = frozenset({"TLSV13_ALERT_CERTIFICATE_REQUIRED", "TLSV1_ALERT_CERTIFICATE_REQUIRED"})
+_REFUSED = "SSLV3_ALERT_HANDSHAKE_FAILURE"
+
+
+class Tls:
+    """See model.seams.Tls."""
+
+    __slots__ = ("_error", "_in", "_out", "_tls", "closed", "protocols")
+
+    def __init__(self, make: Callable[[ssl.MemoryBIO, ssl.MemoryBIO], ssl.SSLObject], protocols: bytes = b"") -> None:
+        self._in = ssl.MemoryBIO()
+        self._out = ssl.MemoryBIO()
+        self._tls = make(self._in, self._out)
+        self._error: ssl.SSLError | None = None
+        self.closed = False
+        self.protocols = protocols  # what was offered: part of what names a session
+
+    @property
+    def pending(self) -> bool:
+        """Whether something is to be sent."""
+        return self._out.pending > 0
+
+    @property
+    def session(self) -> ssl.SSLSession | None:
+        """What a later connection may resume; None before the destination gave it."""
+        session = self._tls.session
+        return session if session is not None and session.has_ticket else None
+
+    @property
+    def selected(self) -> bytes:
+        """The protocol that was agreed on, b"" for none."""
+        return (self._tls.selected_alpn_protocol() or "").encode("ascii")
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes from the network."""
+        self._in.write(data)
+
+    def feed_end(self) -> None:
+        """Take note that the network brings no more."""
+        self._in.write_eof()
+
+    def take(self) -> bytes:
+        """Return what is to be sent."""
+        return self._out.read()
+
+    def shake(self) -> bool:
+        """Go on with the handshake; see the seam."""
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        except ssl.SSLError as error:
+            self._error = error
+            raise
+        return True
+
+    def read(self, room: int) -> bytes | None:
+        """Return plain bytes; see the seam."""
+        if self.closed:
+            return b""
+        try:
+            data = self._tls.read(room)
+        except ssl.SSLWantReadError:
+            return None
+        except ssl.SSLError as error:
+            self._error = error
+            raise
+        if not data:
+            self.closed = True  # by a close_notify: it ended all it wanted to say
+        return data
+
+    def write(self, data: bytes | memoryview) -> bytes:
+        """Return what is to be sent for plain bytes."""
+        tls = self._tls
+        sent = tls.write(data)
+        if sent < len(data):  # OpenSSL writes a record at a time (SSL_MODE_ENABLE_PARTIAL_WRITE)
+            view = memoryview(data)
+            while sent < len(view):
+                sent += tls.write(view[sent:])
+        return self._out.read()
+
+    def close(self) -> bytes:
+        """Return what announces our end."""
+        with contextlib.suppress(OSError, ValueError):  # it waits for the other side's, or is broken already
+            self._tls.unwrap()
+        return self._out.read()
+
+    def why(self) -> tuple[Reason, str]:
+        """Return why the last error came."""
+        error = self._error
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return Reason.UPSTREAM_CERTIFICATE, str(error.verify_message)
+        word = "" if error is None else error.reason or ""
+        if word in _WANTS_CERTIFICATE:
+            return Reason.CLIENT_CERTIFICATE, ""
+        if word == _REFUSED:
+            return (
+                Reason.UPSTREAM_TLS,
+                "it refused the handshake; it may want a client certificate, see 'inspect: never'",
+            )
+        return Reason.UPSTREAM_TLS, word.replace("_", " ").lower() or "it ended before the handshake did"
+
+
+class Contexts:
+    """The ends of TLS for one task: see model.seams.Inspector. `roots` are PEM, `wall` gives Unix time in seconds."""
+
+    __slots__ = ("_authority", "_leafs", "_roots", "_sessions", "_upstream", "_wall")
+
+    def __init__(self, authority: Authority, roots: str, wall: Callable[[], float]) -> None:
+        self._authority = authority
+        self._roots = roots
+        self._wall = wall
+        self._upstream: dict[tuple[bytes, ...], ssl.SSLContext] = {}
+        self._leafs: OrderedDict[tuple[str, bytes], tuple[ssl.SSLContext, float]] = OrderedDict()
+        self._sessions: OrderedDict[tuple[str, int, bytes], tuple[ssl.SSLSession, float]] = OrderedDict()
+
+    def covers(self, host: Host) -> bool:
+        """Whether the authority is for this host."""
+        return self._authority.covers(host)
+
+    def offers(self, alpn: tuple[bytes, ...]) -> tuple[bytes, ...] | None:
+        """Return which of a client's protocols are offered on; None where none of them is spoken here."""
+        offered = tuple(name for name in alpn if name in SPOKEN)
+        return None if alpn and not offered else offered
+
+    def upstream(self, destination: Destination, alpn: tuple[bytes, ...]) -> Tls:
+        """Return the client's end of a connection to a destination."""
+        context = self._upstream.get(alpn)
+        if context is None:
+            context = self._upstream[alpn] = self._verifying(alpn)
+        protocols = b",".join(alpn)
+        host = destination.host.text
+        known = self._sessions.get((host, destination.port, protocols))
+        session = known[0] if known is not None and known[1] > self._wall() else None
+        return Tls(lambda come, go: context.wrap_bio(come, go, server_hostname=host, session=session), protocols)
+
+    def reached(self, destination: Destination, tls: Tls) -> None:
+        """Keep the session of a connection that works."""
+        session = tls.session
+        if session is None:
+            return
+        key = destination.host.text, destination.port, tls.protocols
+        known = self._sessions.pop(key, None)
+        # A resumed session does not become younger by that: what it rests on was verified when it was first made.
+        until = known[1] if known is not None and known[1] > self._wall() else self._wall() + SESSION_SECONDS
+        while len(self._sessions) >= CACHED:
+            self._sessions.popitem(last=False)
+        self._sessions[key] = session, until
+
+    def client(self, destination: Destination, alpn: bytes) -> Tls:
+        """Return the server's end of a connection of the task."""
+        key = destination.host.text, alpn
+        known = self._leafs.get(key)
+        if known is not None and self._wall() < known[1]:
+            self._leafs.move_to_end(key)
+            context = known[0]
+        else:
+            context, renew_at = self._showing(destination.host, alpn)
+            while len(self._leafs) >= CACHED:
+                self._leafs.popitem(last=False)
+            self._leafs[key] = context, renew_at
+        return Tls(lambda come, go: context.wrap_bio(come, go, server_side=True))
+
+    def selected(self, tls: Tls) -> bytes:
+        """Return the protocol that a handshake agreed on."""
+        return tls.selected
+
+    def _verifying(self, alpn: tuple[bytes, ...]) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # verifies, and checks the host's name
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.options |= _FLAGS
+        if self._roots:
+            context.load_verify_locations(cadata=self._roots)
+        if alpn:
+            context.set_alpn_protocols([name.decode("ascii") for name in alpn])
+        return context
+
+    def _showing(self, host: Host, alpn: bytes) -> tuple[ssl.SSLContext, float]:
+        try:
+            leaf = self._authority.mint(host)
+        except NotCoveredError:
+            raise ssl.SSLError(f"no certificate for {host.text}") from None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        # A client that ends its direction without a close_notify still gets its answer; a request that is cut short
+        # shows by its framing. What a destination says has to be whole.
+        context.options |= _FLAGS | ssl.OP_IGNORE_UNEXPECTED_EOF
+        memory = os.memfd_create("leaf", os.MFD_CLOEXEC)
+        try:
+            os.write(memory, leaf.pem)
+            context.load_cert_chain(f"/proc/self/fd/{memory}")
+        finally:
+            os.close(memory)
+        if alpn:
+            context.set_alpn_protocols([alpn.decode("ascii")])
+        return context, leaf.renew_at

@@ -1,0 +1,159 @@
+"""A TLS end is read and written like a socket: what is left is never mistaken for nothing."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.gate.kit import wait
+from tidegate.gate.reactor import ENDED, IN, Reactor
+from tidegate.gate.tls_end import TlsEnd
+from tidegate.inspect.authority import Authority
+from tidegate.inspect.terminate import Contexts
+from tidegate.model.destination import Destination
+from tidegate.model.host import canonical_host
+from tidegate.policy.scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HERE = Destination(canonical_host("a.test"), 443)
+
+
+class _Nobody:
+    def ready(self, _fd: int, _mask: int) -> None:
+        pass
+
+    def broken(self, _error: Exception) -> None:
+        pass
+
+
+class Pair:
+    """An end of ours, and a client's TLS socket on the other side."""
+
+    def __init__(self) -> None:
+        authority = Authority(Scope(names=("a.test",)), "t", time.time)  # noqa: TID251
+        contexts = Contexts(authority, "", time.time)  # noqa: TID251
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        self.ours = ours
+        self.reactor = Reactor(time.monotonic)
+        self.reactor.watch(ours.fileno(), _Nobody())
+        self.end = TlsEnd(self.reactor, ours, contexts.client(HERE, b""))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(cadata=b"".join(authority.certificates).decode())
+        self.client = context.wrap_socket(theirs, server_hostname="a.test", do_handshake_on_connect=False)
+        self.client.setblocking(False)
+        done = [False, False]
+
+        def step() -> bool:
+            self.end.wake(IN)
+            done[0] = done[0] or self.end.shake()
+            try:
+                self.client.do_handshake()
+                done[1] = True
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                pass
+            return all(done)
+
+        wait(step)
+        self.client.setblocking(True)
+
+    def close(self) -> None:
+        """Close all of it."""
+        self.reactor.close()
+        self.ours.close()
+        self.client.close()
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    """Two ends after their handshake."""
+    made = Pair()
+    yield made
+    made.close()
+
+
+def test_a_short_read_has_emptied_it(pair: Pair) -> None:
+    """GAT-5: many records at once, more than one read of the socket takes: each read is full, or the last."""
+    pair.client.setblocking(False)
+    sent = 0
+    try:
+        while sent < 1 << 20:
+            sent += pair.client.send(bytes(5000))
+    except (BlockingIOError, ssl.SSLWantWriteError):
+        pass
+    pair.end.wake(IN)
+    sizes = []
+    while True:
+        try:
+            sizes.append(len(pair.end.recv(7000)))
+        except BlockingIOError:
+            break
+    assert sum(sizes) == sent
+    assert set(sizes[:-1]) <= {7000}
+    with pytest.raises(BlockingIOError):
+        pair.end.recv(7000)
+
+
+def test_into_a_buffer(pair: Pair) -> None:
+    """GAT-5: recv_into gives the same bytes."""
+    pair.client.sendall(b"hello")
+    pair.end.wake(IN)
+    buffer = bytearray(8)
+    assert pair.end.recv_into(buffer, 8) == 5
+    assert buffer[:5] == b"hello"
+
+
+def test_what_waits_is_sent_when_the_socket_takes_it(pair: Pair) -> None:
+    """GAT-5: bytes are encrypted once, and wait as such; nothing is lost or sent twice."""
+    total = bytes(range(256)) * 20_000
+    assert pair.end.outlet.send(total) is False
+    assert pair.end.outlet.blocked
+    got = bytearray()
+    pair.client.settimeout(0.2)
+    while len(got) < len(total):
+        try:
+            got += pair.client.recv(65536)
+        except TimeoutError:
+            pair.end.outlet.flush()
+    assert bytes(got) == total
+    assert pair.end.outlet.flush()
+
+
+def test_an_announced_end_is_an_end(pair: Pair) -> None:
+    """GAT-5: close_notify after data: the data, then b"" again and again, without the socket's own end."""
+    pair.client.sendall(b"last")
+    pair.client.setblocking(False)
+    with pytest.raises(ssl.SSLWantReadError):
+        pair.client.unwrap()
+    pair.end.wake(IN)
+    assert pair.end.recv(100) == b"last"
+    assert pair.end.ended
+    assert pair.end.recv(100) == b""
+    assert pair.end.recv(100) == b""
+
+
+def test_our_end_is_announced(pair: Pair) -> None:
+    """GAT-5: `finish` sends close_notify: the other side reads an end, not a cut."""
+    pair.end.outlet.send(b"x")
+    pair.end.outlet.finish()
+    assert pair.client.recv(10) == b"x"
+    assert pair.client.recv(10) == b""
+
+
+def test_a_broken_record_is_an_error(pair: Pair) -> None:
+    """INS-3: bytes that are no TLS break the connection, after what came before them."""
+    pair.client.sendall(b"ok")
+    raw = socket.socket(fileno=socket.socket.detach(pair.client))
+    raw.sendall(b"not a record at all")
+    raw.shutdown(socket.SHUT_WR)
+    pair.end.wake(IN | ENDED)
+    assert pair.end.recv(100) == b"ok"
+    with pytest.raises(ssl.SSLError):
+        pair.end.recv(100)
+    raw.close()

@@ -1,0 +1,181 @@
+"""TLS on memory: contexts, leafs and sessions, each bounded and renewed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import ssl
+from typing import TYPE_CHECKING
+
+import pytest
+import trustme
+
+from tidegate.inspect import terminate
+from tidegate.inspect.authority import AUTHORITY_LIFE, DAY, LEAF_LIFE, Authority
+from tidegate.inspect.terminate import Contexts, Tls
+from tidegate.model.destination import Destination
+from tidegate.model.host import canonical_host
+from tidegate.model.reason import Reason
+from tidegate.policy.scope import Scope
+
+if TYPE_CHECKING:
+    from typing import Any
+
+START = 1_900_000_000.0
+
+
+class World:
+    """Contexts with a clock that a test moves, and a destination with its own authority."""
+
+    def __init__(self) -> None:
+        self.now = START
+        self.authority = Authority(Scope(suffixes=("test",)), "t", lambda: self.now)
+        self.origin = trustme.CA()
+        roots = self.origin.cert_pem.bytes().decode()
+        self.contexts = Contexts(self.authority, roots, lambda: self.now)
+        self.server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.origin.issue_cert("a.test").configure_cert(self.server)
+
+    def client(self, name: str) -> Any:
+        """The leaf that a client of the task is shown."""
+        return self.contexts.client(to(name), b"")
+
+    def reach(self, name: str = "a.test") -> tuple[Tls, ssl.SSLObject]:
+        """Shake hands with the destination, and take what it says afterwards (tickets)."""
+        ours = self.contexts.upstream(to(name), ())
+        come, go = ssl.MemoryBIO(), ssl.MemoryBIO()
+        theirs = self.server.wrap_bio(come, go, server_side=True)
+        done = False
+        while not done:
+            done = ours.shake()
+            come.write(ours.take())
+            try:
+                theirs.do_handshake()
+            except ssl.SSLWantReadError:
+                done = False
+            ours.feed(go.read())
+        assert ours.read(100) is None
+        return ours, theirs
+
+
+def to(name: str) -> Destination:
+    """Its HTTPS port."""
+    return Destination(canonical_host(name), 443)
+
+
+@pytest.fixture
+def world() -> World:
+    """A new one."""
+    return World()
+
+
+def test_a_leaf_is_kept_and_renewed_before_its_end(world: World) -> None:
+    """B107: one context for a host while its leaf is good; another one when a third of its life is left."""
+    world.client("a.test")
+    ((kept, _),) = world.contexts._leafs.values()
+    world.now += LEAF_LIFE / 2
+    world.client("a.test")
+    assert world.contexts._leafs["a.test", b""][0] is kept
+    world.now = START + LEAF_LIFE * 2 / 3 + 1
+    world.client("a.test")
+    assert world.contexts._leafs["a.test", b""][0] is not kept
+
+
+def test_past_the_authoritys_end_there_is_no_certificate(world: World) -> None:
+    """B107: a task that runs longer than its authority hears of it, and is not shown an expired leaf."""
+    world.now += AUTHORITY_LIFE + DAY
+    with pytest.raises(ssl.SSLError, match="no certificate"):
+        world.client("a.test")
+
+
+def test_contexts_and_sessions_are_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """INS-1: a task that names many hosts fills no memory."""
+    monkeypatch.setattr(terminate, "CACHED", 3)
+    for number in range(5):
+        world.client(f"h{number}.test")
+    assert [key[0] for key in world.contexts._leafs] == ["h2.test", "h3.test", "h4.test"]
+    tls, _ = world.reach()
+    for port in range(1, 6):
+        world.contexts.reached(Destination(canonical_host("a.test"), port), tls)
+    assert len(world.contexts._sessions) == 3
+
+
+def test_a_leaf_leaves_no_file_and_no_descriptor(world: World) -> None:
+    """INS-1: key and certificate get into OpenSSL through memory that is closed again."""
+    world.client("warm.test")
+    before = os.listdir("/proc/self/fd")
+    world.client("a.test")
+    assert sorted(os.listdir("/proc/self/fd")) == sorted(before)
+
+
+def test_sessions_are_for_one_host_port_and_an_hour(world: World) -> None:
+    """B113: resumed for the same destination only, and the certificate is verified anew after an hour."""
+    first, theirs = world.reach()
+    assert not theirs.session_reused
+    world.contexts.reached(to("a.test"), first)
+    second, theirs = world.reach()
+    assert theirs.session_reused
+    world.contexts.reached(to("a.test"), second)
+    world.now += terminate.SESSION_SECONDS + 1  # counted from the first, whose certificate was verified
+    assert not world.reach()[1].session_reused
+
+
+def test_another_host_never_gets_a_session(world: World) -> None:
+    """INS-3: a destination that is good for one name is verified anew for another, and fails."""
+    world.contexts.reached(to("a.test"), world.reach()[0])
+    ours = world.contexts.upstream(to("b.test"), ())
+    with pytest.raises(ssl.SSLError):
+        _shake_with(world, ours)
+    assert ours.why()[0] is Reason.UPSTREAM_CERTIFICATE
+    assert "a.test" in ours.why()[1] or "Hostname mismatch" in ours.why()[1]
+
+
+def _shake_with(world: World, ours: Tls) -> None:
+    come, go = ssl.MemoryBIO(), ssl.MemoryBIO()
+    theirs = world.server.wrap_bio(come, go, server_side=True)
+    for _ in range(4):
+        ours.shake()
+        come.write(ours.take())
+        with contextlib.suppress(ssl.SSLWantReadError):
+            theirs.do_handshake()
+        ours.feed(go.read())
+
+
+@pytest.mark.parametrize(
+    ("offered", "passed"),
+    [((), ()), ((b"http/1.1",), (b"http/1.1",)), ((b"acme-tls/1", b"http/1.1"), (b"http/1.1",)), ((b"imap",), None)],
+)
+def test_only_protocols_that_are_spoken_are_offered_on(world: World, offered: tuple, passed: tuple | None) -> None:
+    """INS-3: what a client offers and is not HTTP is not offered to the destination; without any HTTP there is none."""
+    assert world.contexts.offers(offered) == passed
+
+
+def test_large_writes_are_whole(world: World) -> None:
+    """INS-3: OpenSSL takes a record at a time; all of them are written, and arrive."""
+    come, go = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = world.contexts.upstream(to("a.test"), ())
+    theirs = world.server.wrap_bio(come, go, server_side=True)
+    for _ in range(3):
+        ours.shake()
+        come.write(ours.take())
+        with contextlib.suppress(ssl.SSLWantReadError):
+            theirs.do_handshake()
+        ours.feed(go.read())
+    data = os.urandom(200_000)
+    come.write(ours.write(data))
+    got = b""
+    while len(got) < len(data):
+        got += theirs.read(65536)
+    assert got == data
+
+
+def test_old_versions_are_not_spoken(world: World) -> None:
+    """INS-3: TLS 1.2 at least, on both sides."""
+    world.client("a.test")
+    world.contexts.upstream(to("a.test"), ())
+    contexts = [context for context, _ in world.contexts._leafs.values()] + list(world.contexts._upstream.values())
+    assert {context.minimum_version for context in contexts} == {ssl.TLSVersion.TLSv1_2}
+    assert all(context.options & ssl.OP_NO_RENEGOTIATION for context in contexts)
+    (verifying,) = world.contexts._upstream.values()
+    assert verifying.verify_mode is ssl.CERT_REQUIRED
+    assert verifying.check_hostname
