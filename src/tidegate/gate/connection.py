@@ -251,7 +251,7 @@ class Client:
         """Become a tunnel to `sock`."""
         self.enter(Stage.TUNNEL)
         gate, reactor = self.gate, self.gate.reactor
-        if self.task.inspector is not None and entry.decision is not None and self.task.reads(entry.decision):
+        if self.task.inspector is not None and self.task.reads(entry.decision):
             from tidegate.gate.inspected import Inspected
 
             Inspected(gate, self.listener, self.sock, sock, entry, watched=self.watched).begin(self.rest, early)
@@ -260,15 +260,12 @@ class Client:
         tunnel.how = how
         tunnel.judge = Judge(tunnel)
         reactor.watch(tunnel.upstream_fd, tunnel)
-        if self.watched:
+        if not self.watched:
+            reactor.watch(self.fd, tunnel)
+        else:
             reactor.table[self.fd] = tunnel
             reactor.again(tunnel, self.fd, IN | ENDED)
-        else:
-            reactor.watch(self.fd, tunnel)
-        if early:
-            tunnel.down.offer(early)
-        if self.rest and tunnel.client is not None:
-            tunnel.hear(self.rest)
+        tunnel.begin(self.rest, early)
 
     def settle(self, decision: Decision, reason: Reason, tried: tuple[str, ...]) -> tuple[Entry, Decision]:
         """The way is over: put on record what it came to, and return the entry and the decision as it is told."""

@@ -106,6 +106,7 @@ class InnerTunnel:
 
     def _pass(self, way: _Way, data: bytes) -> None:
         way.moved += len(data)
+        self.entry.up, self.entry.down = self._up.moved, self._down.moved
         if way.limit is not None and not way.limit.spend(len(data)):
             self._close(way.limit.reason)
             return
@@ -152,7 +153,6 @@ class InnerTunnel:
             self.gate.reactor.table.pop(way.source.fd, None)
         self._upstream.close()
         entry = self.entry
-        entry.up, entry.down = self._up.moved, self._down.moved
         decision = entry.decision
         entry.write(self.how, decision.reason if decision is not None and reason is Reason.ALLOWED else reason)
         client.close()

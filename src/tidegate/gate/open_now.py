@@ -12,7 +12,6 @@ from __future__ import annotations
 from tidegate.gate.ends import Ends
 from tidegate.gate.states import Stage
 from tidegate.gate.tunnel import Tunnel
-from tidegate.model.verdict import How
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,8 +47,8 @@ class Glance:
         way = getattr(handler, "way", None)
         if way is not None:
             self.state = WAITING if way.stage is Stage.ASKING else CONNECTING
-        elif isinstance(handler, Ends):
-            self.how = How.FORWARDED.value
+        elif isinstance(handler, Ends) or hasattr(handler, "how"):
+            self.how = handler.how.value
 
     def is_as(self, other: Glance) -> bool:
         """Whether nothing but bytes has moved since the other one, of the same connection."""

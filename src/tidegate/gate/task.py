@@ -248,10 +248,12 @@ class GateTask:
         """Return the decision of stage two where only the upstream proxy resolves (ADR-5)."""
         return admit_unresolved(decision, around, self.policy.modes, self.policy.denied_literals(decision.phase))
 
-    def reads(self, decision: Decision) -> bool:
+    def reads(self, decision: Decision | None) -> bool:
         """Whether a connection under this decision is read inside TLS (INS-1)."""
         inspector = self.inspector
-        return inspector is not None and inspector.covers(decision.destination.host) and is_read(decision, self.policy)
+        if inspector is None or decision is None:
+            return False
+        return inspector.covers(decision.destination.host) and is_read(decision, self.policy)
 
     def meter(self, decision: Decision) -> Meter | None:
         """Return the meter of the governing rule, None where it has no bounds to count."""

@@ -96,6 +96,13 @@ class Tunnel:
 
     # The client's first bytes (GAT-9).
 
+    def begin(self, rest: bytes, early: bytes) -> None:
+        """Begin with what came from the client with its request, and from the server before it was asked."""
+        if early:
+            self.down.offer(early)
+        if rest and self.client is not None:
+            self.hear(rest)
+
     def hear(self, data: bytes) -> None:
         """Take first bytes that came with the request."""
         judge = self.judge
