@@ -1,4 +1,4 @@
-"""A task whose tunnels are opened, used and closed as a test says, behind a running server."""
+"""A task whose tunnels are opened, used and closed as a test says, behind a running server or alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tests.product import PYTHON
 from tests.served import until
 
 if TYPE_CHECKING:
+    from tests.product import Product
     from tests.served import Served
 
 TALK = """
@@ -36,14 +37,26 @@ for line in sys.stdin:
         print("end" if not tunnels[int(where)].recv(1) else "byte", flush=True)
 """
 
+COMMAND = ("--", PYTHON, "-c", TALK)
+
 
 class Talker:
     """The task of `tidegate run WORDS`. `process` is its front, `id` the task's."""
 
-    def __init__(self, served: Served, *words: str) -> None:
-        command = ("--", PYTHON, "-c", TALK)
-        self.process = served.start("run", *words, *command, stdin=subprocess.PIPE)
-        self.id = str(until(lambda: next((one["id"] for one in served.json("task", "list")), "")))
+    def __init__(self, process: subprocess.Popen[str], id: str = "") -> None:  # noqa: A002 - what everybody calls it
+        self.process = process
+        self.id = id
+
+    @classmethod
+    def behind(cls, served: Served, *words: str) -> Talker:
+        """Start one behind a server."""
+        process = served.start("run", *words, *COMMAND, stdin=subprocess.PIPE)
+        return cls(process, str(until(lambda: next((one["id"] for one in served.json("task", "list")), ""))))
+
+    @classmethod
+    def alone(cls, product: Product, *words: str) -> Talker:
+        """Start one with a gate of its own."""
+        return cls(product.start(*words, *COMMAND, stdin=subprocess.PIPE))
 
     def says(self, line: str) -> str:
         """Have it do something, and return what came of it."""

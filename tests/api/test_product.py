@@ -179,7 +179,7 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
 def test_what_is_open_is_listed_and_one_of_it_cut(served: Served, lab: Lab) -> None:
     """POL-8, SRV-2: `task connections` has a number for each, `cut --connection` closes that one."""
     lab.origin("raw", "1.2.3.4", 443)
-    with Talker(served, "--allow", "1.2.3.4:443") as task:
+    with Talker.behind(served, "--allow", "1.2.3.4:443") as task:
         for _ in range(2):
             assert task.says("open 1.2.3.4:443") == "200"
         assert task.says("send 300") == "sent"

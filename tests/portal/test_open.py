@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def talker(served: Served, lab: Lab) -> Iterator[Talker]:
     """One whose host sends back what it gets."""
     lab.origin("raw", "1.2.3.4", 443)
-    with Talker(served, "--allow", "ask.test", "--deny", "no.test") as found:
+    with Talker.behind(served, "--allow", "ask.test", "--deny", "no.test") as found:
         yield found
 
 

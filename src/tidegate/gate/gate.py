@@ -89,6 +89,7 @@ class Gate:
     ) -> None:
         self.faults = 0
         self.connections = 0
+        self.lookout: Callable[[], None] | None = None  # called after a turn in which something was open
         self.listeners: set[Listener] = set()  # those that pause are not in the reactor's table
         self.wall = wall
         self.clock = clock
@@ -322,6 +323,8 @@ class Gate:
             self._on_fault(error)
 
     def _turned(self) -> None:
+        if self.lookout is not None and self.connections:
+            self.lookout()
         if self._recorded:
             recorded, self._recorded = self._recorded, set()
             for recorder in recorded:

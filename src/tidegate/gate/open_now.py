@@ -9,7 +9,6 @@ Rules of the file:
 
 from __future__ import annotations
 
-from tidegate.gate.ends import Ends
 from tidegate.gate.states import Stage
 from tidegate.gate.tunnel import Tunnel
 
@@ -47,7 +46,7 @@ class Glance:
         way = getattr(handler, "way", None)
         if way is not None:
             self.state = WAITING if way.stage is Stage.ASKING else CONNECTING
-        elif isinstance(handler, Ends) or hasattr(handler, "how"):
+        elif hasattr(handler, "how"):  # whatever reads HTTP
             self.how = handler.how.value
 
     def is_as(self, other: Glance) -> bool:

@@ -63,24 +63,27 @@ class Entry:
     def write(self, how: How, reason: Reason) -> None:
         """Hand the event to the recorder; the second call and later ones do nothing."""
         gate = self.gate
-        if gate is None:
-            return
-        self.gate = None
-        decision = self.decision
+        if gate is not None:
+            event = self.event(how, reason)
+            self.gate = None
+            gate.record(event, self.task.recorder)
+
+    def event(self, how: How, reason: Reason) -> Event:
+        """Return the event as it would be written now, before it is."""
+        gate, decision = self.gate, self.decision
+        assert gate is not None, "it is not written yet"
         duration = gate.clock() - self.began
         if decision is None:
-            event = Event(
+            return Event(
                 self.at, self.task.id, self.task.phase, Verdict.DENY, "", NOT_JUDGED, SOURCE, self.host, self.port,
                 reason, how, self.address, self.status, self.up, self.down, duration, self.method, self.count,
                 self.detail,
             )  # fmt: skip
-        else:
-            rule, destination = decision.rule, decision.destination
-            event = Event(
-                self.at, self.task.id, decision.phase, decision.verdict, "" if rule is None else rule.text,
-                decision.name, decision.source, destination.host.text, destination.port, reason, how,
-                self.address or decision.address, self.status, self.up, self.down, duration, self.method,
-                self.count, self.detail, decision.fix if how is How.REFUSED else "",
-                how is not How.REFUSED and decision.phase is not self.task.phase, self.number,
-            )  # fmt: skip
-        gate.record(event, self.task.recorder)
+        rule, destination = decision.rule, decision.destination
+        return Event(
+            self.at, self.task.id, decision.phase, decision.verdict, "" if rule is None else rule.text,
+            decision.name, decision.source, destination.host.text, destination.port, reason, how,
+            self.address or decision.address, self.status, self.up, self.down, duration, self.method,
+            self.count, self.detail, decision.fix if how is How.REFUSED else "",
+            how is not How.REFUSED and decision.phase is not self.task.phase, self.number,
+        )  # fmt: skip

@@ -284,6 +284,7 @@ class Reason(Enum):
     IDLE_TIMEOUT = ("idle-timeout", "nothing moved for as long as the policy allows", 0, "")
     CLIENT_GONE = ("client-gone", "the client went away", 0, "")
     STOPPING = ("stopping", "the task or the gate is ending", 503, "proxy_internal_error")
+    GATE_LOST = ("gate-lost", "the gate ended without a word while this was open", 0, "")
     INTERNAL = ("internal", "the gate failed; this is a bug of tidegate", 500, "proxy_internal_error")
 
     word: str

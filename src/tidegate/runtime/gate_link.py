@@ -20,16 +20,17 @@ class GateLink(Link):
 
     def __init__(self, warn: Callable[[str], None]) -> None:
         ours, theirs = socketpair(AF_UNIX, SOCK_STREAM)
+        self._open = os.memfd_create("tidegate-open")  # what it has open, for when it is killed (open_lines.py)
         if sys.stdout is not None:  # it is None where the stream was closed
             sys.stdout.flush()
         self.pid = os.fork()
         if self.pid == 0:
             try:
                 ours.close()
-                _detach_standard_streams(theirs.fileno())
+                _detach_standard_streams(theirs.fileno(), self._open)
                 from tidegate.runtime.gate_process import gate_main
 
-                gate_main(theirs)
+                gate_main(theirs, self._open)
             finally:
                 os._exit(1)
         theirs.close()
@@ -51,14 +52,22 @@ class GateLink(Link):
             try:
                 os.waitpid(pid, 0)
             except ChildProcessError:
-                return
+                self.pid = 0  # it was reaped where its stop was seen
+            if os.fstat(self._open).st_size:
+                from tidegate.journal.open_lines import left_lines
+
+                self.left_open = left_lines(self._open)
+            os.close(self._open)
 
 
-def _detach_standard_streams(keep: int) -> None:
+def _detach_standard_streams(*keep: int) -> None:
     """Let go of everything the task's pipes could be waiting on: the gate holds no stream but its channel."""
     null = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):
-        if fd != keep:
+        if fd not in keep:
             os.dup2(null, fd)
-    os.closerange(3, keep)
-    os.closerange(keep + 1, 1 << 20 if keep < 1 << 20 else keep + 2)
+    begin = 3
+    for fd in sorted(keep):
+        os.closerange(begin, fd)
+        begin = max(begin, fd + 1)
+    os.closerange(begin, max(1 << 20, begin + 1))

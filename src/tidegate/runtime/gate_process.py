@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from tidegate.model.publish import Publish
     from tidegate.runtime.alone import AloneBook
     from tidegate.runtime.asking import TerminalDesk
+    from tidegate.runtime.open_table import OpenTable
 
 _TICK = 1.0  # seconds between looks at folded refusals
 
@@ -107,16 +108,37 @@ def stranger_line(who: Stranger, count: int) -> str:
     return f"a connection {whose} to this task's gate was refused: {who.reason.sentence}{times}"
 
 
-def gate_main(channel: socket) -> NoReturn:
+class _LoneBooks(Books):
+    """Those of a gate in a process of its own, which may be killed: `table` has what is open by then."""
+
+    def __init__(self, log: TaskLog, alone: AloneBook, table: OpenTable) -> None:
+        super().__init__(log, alone)
+        self._table = table
+
+    def record(self, event: Event) -> None:
+        """Take one event, and note that what was open has ended."""
+        if event.seen:
+            self._table.ended(event.seen)
+            event = event.replace(seen=0)  # one that is held back comes here again
+        super().record(event)
+
+    def flush(self) -> None:
+        """Write what was recorded; only then it is no more what is open."""
+        super().flush()
+        self._table.flushed()
+
+
+def gate_main(channel: socket, open_fd: int) -> NoReturn:
     """Serve one task until the front is gone; never returns.
 
-    Called in a fresh child of the front. Exit status 0, or 1 after a failure that the front was told about.
+    `open_fd` is memory that the front shares (journal/open_lines.py). Called in a fresh child of the
+    front. Exit status 0, or 1 after a failure that the front was told about.
     """
     status = 1
     try:
         os.setsid()
         _ignore_terminal_signals()
-        _serve(channel)
+        _serve(channel, open_fd)
         status = 0
     except ChannelClosedError:
         status = 0
@@ -143,7 +165,7 @@ def _tell(channel: socket, error: BaseException) -> None:
         return
 
 
-def _serve(channel: socket) -> None:
+def _serve(channel: socket, open_fd: int) -> None:
     # These imports run while the front still builds the namespace: two cores share the start.
     from tidegate.gate.gate import Gate, GateTask
     from tidegate.gate.upstream import upstream_from_environment
@@ -151,6 +173,7 @@ def _serve(channel: socket) -> None:
     from tidegate.journal.tasklog import MAX_BYTES, UNBOUNDED, TaskLog
     from tidegate.policy.snapshot import from_plain
     from tidegate.runtime.alone import AloneBook
+    from tidegate.runtime.open_table import OpenTable
     from tidegate.runtime.served import serve_sockets
 
     order: dict[str, Any] = receive(channel)[0]
@@ -168,7 +191,8 @@ def _serve(channel: socket) -> None:
     bound = MAX_BYTES if order["rotate"] else UNBOUNDED
     log = TaskLog(order["log"], order["task"], clock=time.time, warn=warn, max_bytes=bound)  # noqa: TID251  the clock comes in here
     alone = AloneBook(order, clock=time.time, warn=warn)  # noqa: TID251  likewise
-    books = Books(log, alone)
+    table = OpenTable(open_fd)
+    books = _LoneBooks(log, alone, table)
     policy = from_plain(order["policy"])
     desk: TerminalDesk | None = None
     if order.get("ask") == ASK:
@@ -197,6 +221,7 @@ def _serve(channel: socket) -> None:
 
         doors = bind(gate.marks, [Publish(*one) for one in order["publish"]])
     task = GateTask(order["task"], policy, Phase(order["phase"]))
+    table.serve(gate, task)
     if desk is not None:
         desk.serve(gate, task)
     send(channel, ("ready",))

@@ -38,6 +38,7 @@ class Link:
     gone_early = "the gate ended before the task began"
     again = "run it again; if it stays, this is a bug of tidegate"
     pid = 0  # of a gate that is our child
+    left_open: tuple[bytes, ...] = ()  # lines of what a gate that was killed had open, once it is closed
 
     def __init__(self, channel: socket, warn: Callable[[str], None]) -> None:
         self.channel = channel

@@ -234,6 +234,10 @@ def run_behind_gate(
     outcome, sentence = kept_from
     counted = link.finish()
     if counted is None:
+        if link.left_open:
+            from tidegate.journal.open_lines import write_left
+
+            write_left(order.log, link.left_open, clock())
         rows, more = _rows_from_log(order.log)
         from tidegate.runtime.outcome import gone_late
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
-def gate_main(channel: socket.socket) -> NoReturn:
+def gate_main(channel: socket.socket, _open: int) -> NoReturn:
     """Speak with the front as the gate does (runtime/gate_process.py)."""
     try:
         receive(channel)

@@ -13,6 +13,8 @@ import pytest
 
 from tests.lab.api import Lab
 from tests.product import LAUNCHER, PYTHON, Product
+from tests.talker import Talker
+from tidegate.journal.open_lines import left_lines
 
 GET = "import sys,urllib.request as u; print(u.urlopen(sys.argv[1]).status)"
 
@@ -311,6 +313,49 @@ def test_the_gates_death_ends_the_task_with_70(product: Product) -> None:
     assert "gate" in err
     assert json.loads((product.folder / "s.json").read_text())["source"] == "tidegate"
     _wait(lambda: all(_gone(pid) for pid in tree), "something was left behind")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_what_was_open_when_the_gate_died_is_on_record(product: Product, lab: Lab, number: signal.Signals) -> None:
+    """HLD-7, JRN-1: exit 70 and why; a line for each that was open, with its bytes, beside those that had ended."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    lab.origin("raw", "1.2.3.4", 443)
+    task = Talker.alone(product, "--allow", "a.test")
+    assert task.process.stderr is not None
+    for _ in range(3):
+        assert task.says("open a.test:443") == "200"
+    assert task.says("send 500") == "sent"
+    assert task.says("close 2") == "closed"
+    assert task.says("open b.test:443") == "403"
+    front = _front(task.process.pid)
+    gate = next(pid for pid in _children(front) if os.getsid(pid) == pid and _is_gate(pid))
+    (log,) = (product.state / "tasks").glob("*/network.jsonl")
+    _wait(lambda: len(log.read_bytes().splitlines()) == 2, "what has ended has no line")
+    _wait(lambda: sorted(_kept(front)) == [0, 500], "what is open was not written down")
+    os.kill(gate, number)
+    _, err = task.process.communicate(timeout=30)
+    assert task.process.returncode == 70
+    assert err.splitlines()[0] == "tidegate: the gate is gone; the task's network is cut off and it is being ended"
+    assert "net: a.test:443 · tunneled (command-line)\n" in err
+    assert "net: a.test:443 · tunneled, the gate ended without a word while this was open (command-line) ×2\n" in err
+    lines = [json.loads(line) for line in log.read_bytes().splitlines()]
+    found = sorted((line["host"], line["how"], line["reason"], line["bytes_up"]) for line in lines)
+    assert found == [
+        ("a.test", "tunneled", "allowed", 0), ("a.test", "tunneled", "gate-lost", 0),
+        ("a.test", "tunneled", "gate-lost", 500), ("b.test", "refused", "no-approver", 0),
+    ]  # fmt: skip
+
+
+def _kept(front: int) -> list[int]:
+    """Bytes up of the connections that the front would find if its gate died now."""
+    for fd in os.listdir(f"/proc/{front}/fd"):
+        if "tidegate-open" in os.readlink(f"/proc/{front}/fd/{fd}"):
+            memory = os.open(f"/proc/{front}/fd/{fd}", os.O_RDONLY)
+            try:
+                return [json.loads(line)["bytes_up"] for line in left_lines(memory)]
+            finally:
+                os.close(memory)
+    return []
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])

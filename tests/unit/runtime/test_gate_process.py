@@ -201,6 +201,7 @@ def test_a_killed_gate_is_an_end_of_file_and_a_refused_connection(tmp_path: Path
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(served.address, 5)
     assert served.link.finish() is None
+    assert served.link.left_open == ()
 
 
 @pytest.mark.usefixtures("isolated")
