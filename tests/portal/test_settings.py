@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tests.portal.kit import Curls
 
 PHONE_PORT = 7332
+WRITTEN = "[...document.querySelectorAll('input, textarea')].map((one) => one.value).join()"
 
 
 def test_settings_are_in_force_and_shown_elsewhere(visit: Callable[..., Visit], served: Served, curls: Curls) -> None:
@@ -41,6 +42,29 @@ def test_settings_are_in_force_and_shown_elsewhere(visit: Callable[..., Visit], 
     question = until(curls.questions)[0]
     assert 7190 < question["deadline_at"] - question["opened_at"] <= 7200
     assert [line["by"] for line in served.actions() if line["type"] == "settings.changed"] == ["owner 'portal 1'"] * 2
+
+
+def test_a_webhook_is_set_in_the_page_and_only_its_place_is_shown(visit: Callable[..., Visit], served: Served) -> None:
+    """ASK-5, SRV-3: in force without a restart, shown elsewhere, and neither path nor key is there to be read again."""
+    one, other = visit(), visit()
+    for page in (one, other):
+        page.go("settings")
+    one.page.get_by_label("Webhook", exact=True).fill("https://chat.test/hook/SECRET-PATH")
+    one.page.get_by_role("button", name="Post questions there").click()
+    one.page.locator(".toast.bad", has_text="a webhook needs a key").wait_for()
+    one.page.get_by_label("Key that signs").fill("SECRET-KEY-0123456789")
+    one.page.get_by_role("button", name="Post questions there").click()
+    for page in (one, other):
+        page.page.get_by_text("Questions are posted to https://chat.test/...").wait_for()
+        assert "SECRET" not in page.page.evaluate(
+            "document.body.innerHTML + [...document.querySelectorAll('input')].map((one) => one.value)"
+        )
+    assert "SECRET" not in (served.state / "log" / "actions.jsonl").read_text()
+    one.page.get_by_role("button", name="Remove the webhook").click()
+    other.page.get_by_text("Questions are posted nowhere.").wait_for()
+    one.page.get_by_label("Show notifications on the server's desktop").uncheck()
+    other.wait("() => !document.querySelector('.check input').checked")
+    assert served.json("settings")["notify"] is False
 
 
 def test_a_token_is_shown_once_and_can_be_revoked(visit: Callable[..., Visit], served: Served) -> None:

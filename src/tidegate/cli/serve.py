@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 @click.option("--no-portal", is_flag=True, help="Listen on no port: this user's own programs only.")
 @click.option("--listen", metavar="ADDR:PORT", default="", help="Let phones that were paired in, over TLS.")
 @click.option("--print-unit", type=click.Choice(KINDS), help="Print a unit for systemd, and how to install it.")
-@click.option("--no-notify", is_flag=True, help="Show no notifications on the desktop.")
-@click.option("--webhook", metavar="URL", default="", help="Post questions there, signed (docs/webhook.md).")
+@click.option("--no-notify", is_flag=True, help="Show no notifications on the desktop, whatever the settings say.")
+@click.option(
+    "--webhook", metavar="URL", default="", help="Post questions there, signed, in place of the settings' webhook."
+)
 @click.option("--webhook-key-file", metavar="FILE", default="", help="The key that signs them; only you can read it.")
 def serve(
     *,
@@ -52,11 +54,11 @@ def serve(
     _raise_limits()
     target = None
     if webhook or webhook_key_file:
-        from tidegate.server.webhook import Target
+        from tidegate.server.webhook import Target, read_key
 
         if not (webhook and webhook_key_file):
             raise UsageError("--webhook and --webhook-key-file go together", fix="--webhook URL --webhook-key-file F")
-        target = Target(webhook, webhook_key_file)
+        target = Target(webhook, read_key(webhook_key_file))
     return asyncio.run(_serve(port, no_portal=no_portal, listen=listen, notify=not no_notify, target=target))
 
 

@@ -1,4 +1,7 @@
-"""`tidegate settings`: what applies to tasks that say nothing of their own (POL-13, ASK-2), shown and changed."""
+"""`tidegate settings`: what applies to tasks that say nothing of their own, and how people hear of questions.
+
+Shown and changed (POL-13, ASK-2, ASK-5). The webhook's key comes from a file or is made here, and is never shown.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,14 @@ from tidegate.cli.api_client import ApiClient
 from tidegate.journal.summary import printable
 from tidegate.model.errors import UsageError
 
-_NAMES: Final = {"network-default": "network_default", "default-hosts": "default_hosts", "wait": "wait_seconds"}
+_NAMES: Final = {
+    "network-default": "network_default",
+    "default-hosts": "default_hosts",
+    "wait": "wait_seconds",
+    "notify": "notify",
+    "webhook": "webhook",
+}
+_SWITCH: Final = {"on": True, "off": False}
 
 
 @click.group(invoke_without_command=True)
@@ -27,13 +37,26 @@ def settings(context: click.Context, *, as_json: bool) -> None:
 @settings.command("set")
 @click.argument("name", type=click.Choice(tuple(_NAMES)))
 @click.argument("values", metavar="VALUE...", nargs=-1)
-def set_(*, name: str, values: tuple[str, ...]) -> None:
-    """Change one setting, for tasks to come.
+@click.option("--key-file", metavar="FILE", default="", help="With webhook: the key that signs; only you can read it.")
+def set_(*, name: str, values: tuple[str, ...], key_file: str) -> None:
+    """Change one setting; it is in force at once.
 
     network-default none|allowlist: what a task reaches that is created over the API without a policy: nothing, or the
-    default hosts · default-hosts HOST...: those; without a HOST none · wait TIME: how long a question waits, 1m to 8h.
+    default hosts · default-hosts HOST...: those; without a HOST none · wait TIME: how long a question waits, 1m to 8h ·
+    notify on|off: notifications on the server's desktop · webhook URL|none: questions are posted there, signed with the
+    key in --key-file, or the one that it had.
     """
-    _show(ApiClient().ask("PATCH", "/api/settings", {_NAMES[name]: _value(name, values)}), as_json=False)
+    changes = {_NAMES[name]: _value(name, values)}
+    if key_file:
+        from tidegate.server.webhook import read_key
+
+        if name != "webhook":
+            raise UsageError("--key-file is the webhook's", fix="tidegate settings set webhook URL --key-file FILE")
+        try:
+            changes["webhook_key"] = read_key(key_file, "--key-file").decode()
+        except UnicodeDecodeError:
+            raise UsageError(f"--key-file {key_file!r} is no text", fix="openssl rand -hex 32 >FILE") from None
+    _show(ApiClient().ask("PATCH", "/api/settings", changes), as_json=False)
 
 
 def _value(name: str, values: tuple[str, ...]) -> Any:
@@ -41,6 +64,12 @@ def _value(name: str, values: tuple[str, ...]) -> Any:
         return list(values)
     if len(values) != 1:
         raise UsageError(f"{name} has one value", fix=f"tidegate settings set {name} VALUE")
+    if name == "notify":
+        if values[0] not in _SWITCH:
+            raise UsageError(f"notify is on or off, not {values[0]!r}", fix="tidegate settings set notify on")
+        return _SWITCH[values[0]]
+    if name == "webhook" and values[0] == "none":
+        return ""
     return terms.wait(values[0]) if name == "wait" else values[0]
 
 
@@ -52,3 +81,7 @@ def _show(found: dict[str, Any], *, as_json: bool) -> None:
     click.echo(f"network-default: {found['network_default']}")
     click.echo(f"default-hosts: {hosts or 'none'}")
     click.echo(f"wait: {terms.left(found['wait_seconds'])}")
+    fixed = dict.fromkeys(found["fixed"], " (serve's command line)")
+    notify = found["notify"] and "notify" not in fixed
+    click.echo(f"notify: {'on' if notify else 'off'}{fixed.get('notify', '')}")
+    click.echo(f"webhook: {printable(found['webhook']) or 'none'}{fixed.get('webhook', '')}")

@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from tidegate.model.question import AnswerRecord, Question, Terms
     from tidegate.model.reason import Reason
     from tidegate.questions.values import QuestionEvent
-    from tidegate.server.reach import Reach
-    from tidegate.server.webhook import Webhook
+    from tidegate.server.reach import Reach, Ways
     from tidegate.state.settings import Settings
     from tidegate.state.store import RuleRecord, Store
 
@@ -73,8 +72,7 @@ class Server:
         self._environ = environ
         self._warn = warn
         self.place = Place(state)
-        self.others: tuple[Reach, ...] = ()  # notifications, webhook: set once, before anything is asked
-        self.webhook: Webhook | None = None
+        self.ways: Ways | None = None  # notifications, webhook
         self._ended = asyncio.Event()
         self._status = 0
         self._stopped = False
@@ -226,8 +224,8 @@ class Server:
             self._users.close()
         if self._clockwork is not None:
             self._clockwork.cancel()
-        for other in self.others:
-            other.close()
+        if self.ways is not None:
+            self.ways.close()
         if hasattr(self, "gate"):
             await in_thread(self.gate.stop)
         if hasattr(self, "log"):
@@ -252,12 +250,19 @@ class Server:
 
     def settings_changed(self, settings: Settings, by: str = "") -> None:
         """The settings in force are these from now on."""
-        from tidegate.state.settings import plain
+        from tidegate.state.settings import shown
 
         self.settings = settings
-        said: dict[str, Any] = plain(settings)
+        if self.ways is not None:
+            self.ways.apply(settings)
+        said: dict[str, Any] = shown(settings)
         self.log.append("settings.changed", by=by, **said)
-        self.bus.publish("settings", said)
+        self.bus.publish("settings", said | self.ways_shown())
+
+    def ways_shown(self) -> dict[str, Any]:
+        """Return of the webhook whether there is a key, and which settings the command line holds."""
+        ways = self.ways
+        return {"webhook_key_set": ways is not None and ways.key_set, "fixed": list(ways.fixed) if ways else []}
 
     # Questions.
 
@@ -315,7 +320,7 @@ class Server:
         self.terminals.tell(question)
         shape = question_shape(question, self._name(question.task))
         self.bus.publish("question", shape)
-        for other in self.others:
+        for other in self._others():
             other.tell(event.kind, shape)
 
     def _reserve(self) -> None:
@@ -329,7 +334,10 @@ class Server:
     def _present(self, task: str) -> bool:
         # On any thread: whether somebody could answer (ASK-4).
         here = self.presence.present(task) or self.terminals.present(task)
-        return here or any(other.present() for other in self.others)
+        return here or any(other.present() for other in self._others())
+
+    def _others(self) -> tuple[Reach, ...]:
+        return self.ways.all() if self.ways is not None else ()
 
     def _release(self, callback: Callable[[], None]) -> None:
         self.gate.post(callback)

@@ -43,31 +43,32 @@ _OVER = frozenset(("answered", "expired", "ended"))
 
 
 class Target:
-    """Where to post, and the key that signs.
+    """Where to post, and the key that signs. `name` is how a person gave the address.
 
     Raises:
-        StartError: from the constructor, for an address or a key file that cannot be used.
+        StartError: from the constructor, for an address that cannot be used.
     """
 
-    def __init__(self, url: str, key_file: str) -> None:
+    def __init__(self, url: str, key: bytes, *, name: str = "--webhook") -> None:
         try:
             parts = urlsplit(url)
             self.port = parts.port
         except ValueError:
-            raise StartError(f"--webhook {url!r} is no URL", fix="--webhook https://HOST/PATH") from None
+            raise StartError(f"{name} {url!r} is no URL", fix=f"{name} https://HOST/PATH") from None
         self.host = parts.hostname or ""
         self.secure = parts.scheme == "https"
         if parts.scheme not in ("http", "https") or not self.host or parts.username or parts.fragment:
-            raise StartError(f"--webhook {url!r} is no plain URL", fix="--webhook https://HOST/PATH")
+            raise StartError(f"{name} {url!r} is no plain URL", fix=f"{name} https://HOST/PATH")
         if not self.secure and self.host not in _LOOPBACK:
             raise StartError(
-                f"--webhook {url!r}: what it is sent can answer questions, and http is read by others",
+                f"{name} {url!r}: what it is sent can answer questions, and http is read by others",
                 fix="use https, or a receiver on this machine's loopback",
             )
         if not url.isascii() or not url.isprintable() or " " in url:
-            raise StartError("--webhook has characters that a URL cannot have", fix="write them as %XX")
+            raise StartError(f"{name} has characters that a URL cannot have", fix="write them as %XX")
         self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        self.key = _key(key_file)
+        self.key = key
+        self.url = url
 
     def post(self, body: bytes, headers: dict[str, str]) -> int:
         """Send it and return the status. Blocks.
@@ -232,18 +233,23 @@ def _hash(token: str) -> bytes:
     return sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
-def _key(path: str) -> bytes:
+def read_key(path: str, name: str = "--webhook-key-file") -> bytes:
+    """Return the key in a file; `name` is how a person named it.
+
+    Raises:
+        StartError: when it cannot be read, can be read by others, or is too short or too long.
+    """
     try:
         with open(path, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
             key = file.read(LONGEST_KEY + 1).strip()
     except OSError as error:
-        raise StartError(f"--webhook-key-file {path!r} cannot be read: {os.strerror(error.errno or 0)}") from None
+        raise StartError(f"{name} {path!r} cannot be read: {os.strerror(error.errno or 0)}") from None
     if stat.S_IMODE(mode) & 0o077:
-        raise StartError(f"--webhook-key-file {path!r} can be read by others", fix=f"chmod 600 {path!r}")
+        raise StartError(f"{name} {path!r} can be read by others", fix=f"chmod 600 {path!r}")
     if not SHORTEST_KEY <= len(key) <= LONGEST_KEY:
         raise StartError(
-            f"--webhook-key-file {path!r} does not hold {SHORTEST_KEY} to {LONGEST_KEY} bytes",
+            f"{name} {path!r} does not hold {SHORTEST_KEY} to {LONGEST_KEY} bytes",
             fix="openssl rand -hex 32 >FILE",
         )
     return key

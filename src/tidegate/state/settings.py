@@ -19,14 +19,21 @@ SHORTEST_WAIT = 60  # seconds
 LONGEST_WAIT = 8 * 3600
 MOST_HOSTS = 1000
 LONGEST_HOST = 300
+LONGEST_URL = 2000
 
 
 class Settings(Value):
-    """What applies to tasks that say nothing of their own. `wait_seconds` is how long a question waits."""
+    """What applies to tasks that say nothing of their own, and how people hear of questions.
+
+    `wait_seconds` is how long a question waits. `notify` shows notifications on the server's desktop; `webhook` is
+    where questions are posted, '' for nowhere (its key is no setting: it is never shown).
+    """
 
     network_default: str = "none"
     default_hosts: tuple[str, ...] = ()
     wait_seconds: float = 900
+    notify: bool = True
+    webhook: str = ""
 
 
 class SettingError(UsageError):
@@ -53,18 +60,35 @@ def changed(settings: Settings, changes: Mapping[str, object]) -> Settings:
             if not SHORTEST_WAIT <= value <= LONGEST_WAIT:
                 raise _wrong(name, value, f"{SHORTEST_WAIT} to {LONGEST_WAIT} seconds (1 minute to 8 hours)")
             checked[name] = value
+        elif name == "notify":
+            if not isinstance(value, bool):
+                raise _wrong(name, value, "true or false")
+            checked[name] = value
+        elif name == "webhook":
+            if not isinstance(value, str) or len(value) > LONGEST_URL or not value.isprintable():
+                raise _wrong(name, value, "https://HOST/PATH")
+            checked[name] = value
         else:
             raise SettingError(f"there is no setting {name!r}", fix=f"one of {', '.join(Settings._fields)}")
     return settings.replace(**checked)
 
 
 def plain(settings: Settings) -> dict[str, object]:
-    """Return the settings as JSON has them."""
+    """Return the settings as they are kept."""
     return {
         "network_default": settings.network_default,
         "default_hosts": list(settings.default_hosts),
         "wait_seconds": settings.wait_seconds,
+        "notify": settings.notify,
+        "webhook": settings.webhook,
     }
+
+
+def shown(settings: Settings) -> dict[str, object]:
+    """Return the settings as people and logs see them: of the webhook its place, since its path may be a secret."""
+    start, slashes, rest = settings.webhook.partition("://")
+    place, slash, _ = rest.partition("/")
+    return plain(settings) | {"webhook": start + slashes + place.partition("?")[0] + ("/..." if slash else "")}
 
 
 def _hosts(value: object) -> tuple[str, ...]:

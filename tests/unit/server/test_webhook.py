@@ -17,7 +17,8 @@ import pytest
 from tests.unit.server.kit import Front, policy, served, until
 from tidegate.model.errors import StartError
 from tidegate.model.question import NO_TERMS, Answer
-from tidegate.server.webhook import TRIES, WAITING, Target, Webhook, signed
+from tidegate.server.reach import Ways
+from tidegate.server.webhook import TRIES, WAITING, Target, Webhook, read_key, signed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +87,7 @@ def hook(url: str, key_file: str, warn: Callable[[str], None], *, answer_url: st
     """A webhook to this address."""
     numbers = iter(range(10_000))
     return Webhook(
-        Target(url, key_file),
+        Target(url, read_key(key_file)),
         answer_url=answer_url,
         portal="http://127.0.0.1:1",
         wall=time.time,  # noqa: TID251  as in the server
@@ -98,7 +99,8 @@ def hook(url: str, key_file: str, warn: Callable[[str], None], *, answer_url: st
 
 def attached(server: Server, webhook: Webhook) -> Webhook:
     """Let a server use it."""
-    server.others, server.webhook = (webhook,), webhook
+    server.ways = Ways(server, {}, notify=False, target=None, url="", warn=print)
+    server.ways.webhook = webhook
     return webhook
 
 
@@ -264,28 +266,28 @@ def test_without_a_port_there_is_nothing_to_answer_with(key_file: str) -> None:
 def test_addresses_that_cannot_be_used(key_file: str, url: str, says: str) -> None:
     """ASK-5: one line at the start; tokens never travel in the clear beyond this machine."""
     with pytest.raises(StartError, match=says):
-        Target(url, key_file)
+        Target(url, read_key(key_file))
 
 
 @pytest.mark.parametrize("url", ["https://a.test/hook", "http://127.0.0.1:8080/", "http://[::1]/", "http://localhost"])
 def test_addresses_that_can(key_file: str, url: str) -> None:
     """The neighbours."""
-    assert Target(url, key_file).key == KEY
+    assert Target(url, read_key(key_file)).key == KEY
 
 
 def test_the_key_is_a_secret(tmp_path: Path) -> None:
     """JRN-5: a file that others read, one that is not there and one that is too short are refused."""
     path = tmp_path / "key"
     with pytest.raises(StartError, match="cannot be read"):
-        Target("https://a.test/", str(path))
+        Target("https://a.test/", read_key(str(path)))
     path.write_bytes(b"short")
     path.chmod(0o600)
     with pytest.raises(StartError, match="16 to 4096"):
-        Target("https://a.test/", str(path))
+        Target("https://a.test/", read_key(str(path)))
     path.write_bytes(KEY)
     path.chmod(0o640)
     with pytest.raises(StartError, match="read by others"):
-        Target("https://a.test/", str(path))
+        Target("https://a.test/", read_key(str(path)))
 
 
 def test_the_example_of_the_documentation_verifies(key_file: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.state.settings import SettingError, Settings, changed, plain
+from tidegate.state.settings import SettingError, Settings, changed, plain, shown
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,12 @@ from tidegate.state.settings import SettingError, Settings, changed, plain
         ({"wait_seconds": "900"}, False),
         ({"wait_seconds": float("nan")}, False),
         ({"waitseconds": 900}, False),
+        ({"notify": False}, True),
+        ({"notify": 0}, False),
+        ({"webhook": "https://chat.test/x"}, True),
+        ({"webhook": "https://chat.test/" + "x" * 2000}, False),
+        ({"webhook": "https://chat.test/\n"}, False),
+        ({"webhook": None}, False),
         ({}, True),
     ],
 )
@@ -50,4 +56,21 @@ def test_a_setting_is_what_it_can_be(changes: dict[str, Any], *, good: bool) -> 
 
 def test_the_defaults_reach_nothing() -> None:
     """POL-13: a task without a policy has no network, unless the operator said so; it waits a quarter of an hour."""
-    assert plain(Settings()) == {"network_default": "none", "default_hosts": [], "wait_seconds": 900}
+    assert plain(Settings()) == {
+        "network_default": "none", "default_hosts": [], "wait_seconds": 900, "notify": True, "webhook": "",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("url", "seen"),
+    [
+        ("", ""),
+        ("https://chat.test", "https://chat.test"),
+        ("https://chat.test/hook/SECRET?t=SECRET", "https://chat.test/..."),
+        ("https://chat.test?t=SECRET", "https://chat.test"),
+        ("http://127.0.0.1:80/", "http://127.0.0.1:80/..."),
+    ],
+)
+def test_of_a_webhook_only_its_place_is_shown(url: str, seen: str) -> None:
+    """JRN-5, SRV-2: the path of a chat tool's address is a secret of its own."""
+    assert shown(Settings(webhook=url))["webhook"] == seen

@@ -249,11 +249,18 @@ class PairAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SettingsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What applies to tasks that say nothing of their own."""
+    """What applies to tasks that say nothing of their own, and how people hear of questions.
+
+    Of the webhook there is only where it leads; `fixed` are settings that the command line of `serve` holds.
+    """
 
     network_default: Literal["none", "allowlist"]
     default_hosts: list[str]
     wait_seconds: float
+    notify: bool
+    webhook: str
+    webhook_key_set: bool
+    fixed: list[Literal["notify", "webhook"]]
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.responses import Response
 
+from tidegate.model.errors import StartError
 from tidegate.questions.table import OPEN
 from tidegate.server.api.answers import Health, SettingsAnswer
 from tidegate.server.api.openapi import document
@@ -14,7 +15,7 @@ from tidegate.server.api.operation import ANYONE, OWNER, Call, Operation
 from tidegate.server.api.requests import SettingsChange
 from tidegate.server.api.task_policy import rows_of
 from tidegate.server.background import in_thread
-from tidegate.state.settings import plain
+from tidegate.state.settings import changed, shown
 
 if TYPE_CHECKING:
     from tidegate.server.api.context import Context
@@ -92,7 +93,7 @@ class General:
 
     async def settings(self, _call: Call) -> dict[str, Any]:
         """Return the settings in force."""
-        return plain(self._context.server.settings)
+        return self._shown()
 
     async def change_settings(self, call: Call) -> dict[str, Any]:
         """Change those that are given (POL-13). The answer and the bus have all of them."""
@@ -100,9 +101,24 @@ class General:
         given: SettingsChange = call.body
         changes = {name: value for name in given.__struct_fields__ if (value := getattr(given, name)) is not None}
         rows_of(given.default_hosts or (), "", "")  # raises where one is no rule
+        key = changes.pop("webhook_key", None)
+        ways = server.ways
+        if ways is not None:
+            held = [name for name in ways.fixed if name in changes or (name == "webhook" and key is not None)]
+            if held:
+                raise StartError(
+                    f"{held[0]} is held by the command line of serve", fix="start it without that", code="fixed"
+                )
+            wanted = changed(server.settings, changes)
+            ways.check(wanted, key)
+            await in_thread(ways.save, wanted, key)
         settings = await in_thread(server.store.patch_settings, changes)
         server.settings_changed(settings, call.caller.by)
-        return plain(settings)
+        return self._shown()
+
+    def _shown(self) -> dict[str, Any]:
+        server = self._context.server
+        return shown(server.settings) | server.ways_shown()
 
 
 def _nobody() -> None:

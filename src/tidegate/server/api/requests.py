@@ -154,8 +154,11 @@ class LogQuery(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
 
 
 class SettingsChange(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """The settings to change; one that is left out stays."""
+    """The settings to change; one that is left out stays. An empty `webhook` is none; its key is taken, never given."""
 
     network_default: Literal["none", "allowlist"] | None = None
     default_hosts: Hosts | None = None
     wait_seconds: Annotated[float, Meta(ge=60, le=28800)] | None = None
+    notify: bool | None = None
+    webhook: Annotated[str, Meta(max_length=2000)] | None = None
+    webhook_key: Annotated[str, Meta(min_length=16, max_length=4096)] | None = None

@@ -25,6 +25,7 @@ from tidegate.server.api.listener import UNIX_DOOR, Listener, bind_tcp, tcp_door
 from tidegate.server.api.operation import ANYONE, OWNER, Call, Operation
 from tidegate.server.api.outside import bind_outside
 from tidegate.server.peers import refusal
+from tidegate.server.reach import reach_out
 from tidegate.server.serve import Server
 
 if TYPE_CHECKING:
@@ -250,6 +251,7 @@ class Whole(Served):
         self.server = Server(self.state, environ=self._environ, warn=self.warnings.append)
         await self.server.start()
         self.api = await open_api(self.server, port=0, outside=outside)
+        reach_out(self.server, {}, notify=True, target=None, url=self.api.url, warn=self.warnings.append)
         self.path = os.path.join(self.state, "run", "api.sock")
         self.port = self.api.port
 

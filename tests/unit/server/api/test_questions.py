@@ -11,7 +11,7 @@ import pytest
 from tests.unit.server.api.running import Answer, Whole
 from tidegate.model import question as model
 from tidegate.server.reach import reach_out
-from tidegate.server.webhook import Target
+from tidegate.server.webhook import Target, read_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,13 +137,14 @@ def test_a_token_of_the_webhook_answers_once_and_a_get_never(whole: Whole, tmp_p
     key = tmp_path / "key"
     key.write_text("0123456789abcdef")
     key.chmod(0o600)
-    target = Target("http://127.0.0.1:9/", str(key))
+    target = Target("http://127.0.0.1:9/", read_key(str(key)))
 
     async def begin() -> None:
         reach_out(whole.server, {}, notify=False, target=target, url=whole.api.url, warn=print)
 
     whole.on_loop(begin())
-    webhook = whole.server.webhook
+    assert whole.server.ways is not None
+    webhook = whole.server.ways.webhook
     assert webhook is not None
     released = whole.open_question(whole.task()["id"])
     (question,) = whole.get("/api/questions")["questions"]

@@ -1,4 +1,4 @@
-/** Settings: how long a question waits, what a task without a policy reaches, who may look, and how this page tells. */
+/** Settings: how long a question waits, what a task without a policy reaches, who may look, and how people are told. */
 
 import { forgetToken, patch, remove, tokenId } from "./api.js";
 import { fill, h, say } from "./dom.js";
@@ -18,6 +18,12 @@ export function settings(main) {
     h("option", { value: "none" }, "nothing"), h("option", { value: "allowlist" }, "the default hosts"));
   const hosts = h("textarea", { rows: 5, spellcheck: "false", autocapitalize: "off", placeholder: "api.example.com\n*.example.org:443" });
   const keep = h("button", { type: "button", onclick: (event) => save({ default_hosts: hosts.value.split(/\s+/).filter(Boolean) }, event.currentTarget) }, "Save the hosts");
+  const notify = h("input", { type: "checkbox", onchange: () => save({ notify: notify.checked }) });
+  const hook = h("input", { type: "url", spellcheck: "false", autocapitalize: "off", autocomplete: "off" });
+  const key = h("input", { type: "password", autocomplete: "off", minlength: 16 });
+  const post = h("button", { type: "button", onclick: (event) => saveHook(event.currentTarget) }, "Post questions there");
+  const stop = h("button", { type: "button", onclick: (event) => save({ webhook: "" }, event.currentTarget) }, "Remove the webhook");
+  const hooked = h("p", { class: "meta", role: "status" });
   const colours = h("select", { onchange: () => setTheme(colours.value) },
     THEMES.map((name) => h("option", { value: name, selected: name === theme() }, name)));
   const telling = h("p", { class: "meta" });
@@ -35,6 +41,14 @@ export function settings(main) {
     section("Tasks without a policy",
       field("network", "A task that is created without a policy reaches", network),
       field("hosts", "Default hosts", hosts, "One a line, as in a policy. A task that names hosts of its own has exactly those."), keep),
+    section("Being told elsewhere",
+      h("div", { class: "field" }, h("label", { class: "check" }, notify, "Show notifications on the server's desktop")),
+      hooked,
+      isOwner() && [
+        field("hook", "Webhook", hook, "https://HOST/PATH of a receiver of yours. Each question is posted there, with one-time tokens that answer it."),
+        field("hook-key", "Key that signs what is posted", key, "16 characters or more, the same as the receiver's. It is kept, and never shown again."),
+        h("div", { class: "buttons" }, post, stop),
+      ]),
     isOwner() && section("Who may come in", tokens()),
     section("This page", field("colours", "Colours", colours), telling, tell, h("div", { class: "buttons" }, out), version));
 
@@ -46,6 +60,14 @@ export function settings(main) {
     draw();
   }
 
+  /** The address and its key are written anew together: neither is ever shown. */
+  async function saveHook(button) {
+    const changes = { webhook: hook.value.trim() };
+    if (key.value) changes.webhook_key = key.value;
+    await save(changes, button);
+    if (known.settings.webhook) hook.value = key.value = "";
+  }
+
   function draw() {
     const now = known.settings;
     if (!now) return;
@@ -55,6 +77,13 @@ export function settings(main) {
     if (read === null || hosts.value === read) hosts.value = read = now.default_hosts.join("\n"); // what is being written stays
     for (const control of [wait, network, hosts]) control.disabled = !isOwner();
     keep.hidden = !isOwner();
+    const held = (name) => now.fixed.includes(name);
+    notify.checked = now.notify && !held("notify");
+    notify.disabled = !isOwner() || held("notify");
+    for (const control of [hook, key, post]) control.disabled = held("webhook");
+    stop.hidden = !now.webhook || held("webhook");
+    say(hooked, held("webhook") ? "The command line of tidegate serve names a webhook; it cannot be changed here."
+      : now.webhook ? `Questions are posted to ${now.webhook}` : "Questions are posted nowhere.");
     const may = "Notification" in window ? Notification.permission : "denied";
     tell.hidden = may !== "default";
     say(telling, {
