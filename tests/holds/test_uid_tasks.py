@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -200,3 +201,31 @@ for _ in range(20):
     out, err = his.communicate(timeout=60)
     assert set(out.splitlines()) == {"HTTP/1.1 403"}, (out, err)
     assert not [one for one in server.actions() if one["type"] == "peer.refused"]
+
+
+def test_connections_that_have_ended_leave_nothing_to_all_of_the_machine(lab: Lab, server: Served) -> None:
+    """HLD-3: connection tracking is the machine's; a task that connects in a loop does not fill it for everybody."""
+    lab.origin("raw", "1.2.3.4", 443)
+    code = """
+import socket
+for number in range(600):
+    where = ("127.0.0.1", 3128) if number % 2 else ("1.2.3.4", 1000 + number)
+    with socket.create_connection(where, 10) as wire:
+        pass
+    with socket.socket(type=socket.SOCK_DGRAM) as wire:
+        wire.sendto(b"x" * 12, ("127.0.0.1", 53))
+"""
+    done = server.tidegate(*HELD, "--", PYTHON, "-c", code)
+    assert done.returncode == 0, done.stderr
+
+    table = "/proc/net/nf_conntrack"
+    if not os.path.exists(table):
+        pytest.skip("this kernel does not show what it tracks")
+
+    def ended() -> list[str]:
+        with open(table, encoding="ascii") as file:
+            return [line for line in file if " TIME_WAIT " in line or " CLOSE " in line or " udp " in line]
+
+    began = time.monotonic()
+    until(lambda: not ended(), "what has ended is not forgotten")
+    assert time.monotonic() - began < 25, "by itself the kernel forgets in 30 seconds, and in 120"

@@ -2,6 +2,7 @@
 
     capture   nat     its proxy address, port 53 and TCP to anywhere but loopback lead to its own gate
     fence     output  to loopback: what its gate listens on, and its own servers; all else is counted, logged, rejected
+    forget    output  what a task's connections leave in connection tracking, which all of the machine shares, is short
     met       input   a connection to "its own server" is met by a socket that is marked as that user's, or refused
 
 Rules of the file: text only, nothing is loaded from here; one table for the whole range, so that a process of the range
@@ -16,6 +17,8 @@ nft(8). Constants that the reader of the log needs are here, too.
 """
 
 from __future__ import annotations
+
+from tidegate.holds.netfilter import TIMEOUTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +36,14 @@ LOGGED = 20
 PROXY = ("127.0.0.1", 3128)
 """Where every task finds its gate; the port that is really listened on is its own."""
 _MARK_SHIFT = 16  # away from the bits that others use (Kubernetes has 0x4000 and 0x8000)
+
+# As in a namespace of its own (netfilter.py): what has ended is forgotten at once, or a task that connects in a loop
+# fills the table of the machine and nobody connects any more; what one side has ended is kept for the other's answer.
+_TCP = "nf_conntrack_tcp_timeout_"
+_POLICIES = {
+    "tcp": ", ".join(f"{name.removeprefix(_TCP)} : {int(seconds)}" for name, seconds in TIMEOUTS if _TCP in name),
+    "udp": "unreplied : 5, replied : 5",
+}
 
 # Maps and sets by name, and what they hold.
 MAPS = {"proxy": "uid : inet_service", "names": "uid : inet_service", "captured": "uid : inet_service"}
@@ -73,14 +84,22 @@ def table_text(first: int = FIRST, last: int = LAST, *, nflog: bool = True) -> s
         f"  update @logged {{ meta skuid limit rate {LOGGED}/second burst {2 * LOGGED} packets }} "
         f'log prefix "{LOG_PREFIX}" {f"group {LOG_GROUP}" if nflog else "flags skuid"}\n'
     )
+    forget = "".join(
+        f'  {users} meta nfproto {family} meta l4proto {protocol} ct timeout set "{protocol}{ip}"\n'
+        for ip, family in ((4, "ipv4"), (6, "ipv6"))
+        for protocol in _POLICIES
+    )
     return f"""table {FAMILY} {TABLE} {{
-{maps} map {MARKS} {{ type uid : mark; size {size}; }}
+{_timeouts()}{maps} map {MARKS} {{ type uid : mark; size {size}; }}
  set {SAME} {{ type mark . mark; size {size}; }}
  set {GATES} {{ type uid . inet_service; size {size * 64}; }}
  set {OWN} {{ type uid . inet_service; size {size * 64}; }}
  set {GUARDED} {{ type inet_service; size 65535; }}
  set refused {{ type uid; size {size}; flags dynamic; counter; }}
  set logged {{ type uid; size {size}; flags dynamic,timeout; timeout 1m; }}
+ chain forget {{
+  type filter hook output priority -150; policy accept;
+{forget} }}
  chain capture {{
   type nat hook output priority -100; policy accept;
   {users} jump redirected
@@ -118,6 +137,14 @@ def table_text(first: int = FIRST, last: int = LAST, *, nflog: bool = True) -> s
  }}
 }}
 """
+
+
+def _timeouts() -> str:
+    return "".join(
+        f" ct timeout {protocol}{ip} {{\n  protocol {protocol}\n  l3proto {family}\n  policy = {{ {policy} }}\n }}\n"
+        for ip, family in ((4, "ip"), (6, "ip6"))
+        for protocol, policy in _POLICIES.items()
+    )
 
 
 class Ports:

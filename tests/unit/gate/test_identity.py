@@ -102,7 +102,7 @@ def test_who_has_closed_is_nobody_and_who_has_said_all_is_still_there(peers: Pee
 
 
 def test_a_port_that_passed_to_somebody_else_is_not_taken_for_the_first(peers: Peers, gate: socket.socket) -> None:
-    """GAT-2, B10: a request that was reset before it was accepted is not the next user's of that port."""
+    """GAT-2: a request that was reset before it was accepted is not the next user's of that port."""
     port = spare_port()
     first = connect_as(ALICE, gate.getsockname(), port=port)
     first.sendall(CONNECT)
@@ -209,6 +209,23 @@ def test_a_redirected_connection_is_its_users(
             assert whose(peers, gate).uid == uid
 
 
+def test_a_redirected_connection_by_ipv6_is_its_users(lab: Lab, peers: Peers) -> None:
+    """GAT-2, HLD-6: the same in the other family, where tracking writes addresses of sixteen bytes."""
+    if not lab.ipv6:
+        pytest.skip("no IPv6 here")
+    if shutil.which("nft") is None or os.geteuid() != 0:
+        pytest.skip("only root, with nft, has other users' connections redirected")
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as gate:
+        text = REDIRECTING.replace("table ip t", "table ip6 t") % gate.getsockname()[1]
+        subprocess.run(["nft", "-f", "-"], input=text, text=True, check=True)
+        try:
+            for uid, port in ((ALICE, 3128), (BOB, 443)):
+                with connect_as(uid, ("::1", port), family=socket.AF_INET6):
+                    assert whose(peers, gate).uid == uid
+        finally:
+            subprocess.run(["nft", "delete", "table", "ip6", "t"], check=True)
+
+
 def test_two_clients_with_the_same_port_are_told_apart(
     peers: Peers, gate: socket.socket, redirected: tuple[str, int]
 ) -> None:
@@ -270,7 +287,7 @@ def test_a_tasks_own_listener_serves_its_user_only(lab: Lab, serve: Serve) -> No
 
 
 def test_strangers_are_counted_and_told_of_once_in_a_while(serve: Serve) -> None:
-    """B66: a flood of them is one line and a count."""
+    """GAT-2, B40: a flood of them is one line and a count."""
     told: list[tuple[Stranger, int]] = []
     gate = serve(stranger=lambda who, count: told.append((who, count)))
     sock = socket.create_server(("127.0.0.1", 0), backlog=64)

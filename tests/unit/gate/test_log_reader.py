@@ -41,7 +41,7 @@ def log() -> Iterator[Log]:
 
 
 def test_a_few_in_one_turn_and_the_rest_in_the_next(log: Log) -> None:
-    """B66: a flood of messages does not keep the gate from its connections."""
+    """JRN-3: a flood of messages does not keep the gate from its connections."""
     reader, kernel, told = log
     kernel.setblocking(False)
     sent = 0

@@ -173,6 +173,6 @@ def test_commands_of_one_task_share_the_bound(lab: Lab, serve: Serve) -> None:
 
 
 def test_a_shared_listener_that_is_broken_rests_and_is_no_tasks_doing(two: Shared) -> None:
-    """B57: as any listener; there is no task whose journal it could be in."""
+    """HLD-7: as any listener; there is no task whose journal it could be in."""
     two.gate.on_thread(lambda: two.listener._sock.shutdown(socket.SHUT_RDWR))
     wait(lambda: bool(two.gate.on_thread(lambda: two.listener.fd not in two.gate.gate.reactor.table)))
