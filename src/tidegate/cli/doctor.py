@@ -53,6 +53,7 @@ def doctor(*, escape: bool, hold: str, capture: str, fix: bool, as_json: bool) -
 def _checks() -> list[Check]:
     from tidegate.doctor.attempts import check_attempts
     from tidegate.doctor.limits import check_limits
+    from tidegate.doctor.owners import check_owners
     from tidegate.doctor.policies import check_policies
     from tidegate.doctor.records import check_records
     from tidegate.doctor.relays import check_relays
@@ -64,6 +65,7 @@ def _checks() -> list[Check]:
         *check_holds(),
         *check_limits(),
         *check_attempts(),
+        *check_owners(),
         *check_records(environ),
         *check_server(environ),
         *check_relays(environ),

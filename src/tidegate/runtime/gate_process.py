@@ -187,6 +187,10 @@ def _serve(channel: socket, open_fd: int) -> None:
     def warn(line: str) -> None:
         tell(("warn", line))
 
+    def refused(who: Stranger, count: int) -> None:
+        warn(stranger_line(who, count))
+        alone.add("peer.refused", uid=who.uid, reason=who.reason.word, count=count)
+
     # A log that a person named lies where the task may see it, covered: a fresh one after rotation would not be.
     bound = MAX_BYTES if order["rotate"] else UNBOUNDED
     log = TaskLog(order["log"], order["task"], clock=time.time, warn=warn, max_bytes=bound)  # noqa: TID251  the clock comes in here
@@ -212,7 +216,7 @@ def _serve(channel: socket, open_fd: int) -> None:
         upstream=upstream_from_environment(order["environment"]),
         protected_ports=frozenset(order["protected_ports"]),
         fault=lambda error: warn(f"a connection was closed by a bug of tidegate: {type(error).__name__}: {error}"),
-        stranger=lambda who, count: warn(stranger_line(who, count)),
+        stranger=refused,
     )
     doors: list[tuple[int, Publish]] = []
     if order["publish"]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from tidegate.holds import inside
+from tidegate.model.errors import StartError
 from tidegate.model.reason import Reason
 
 TYPE_CHECKING = False
@@ -81,6 +82,7 @@ def serve_sockets(
 
     Raises:
         OSError, ValueError: when a descriptor is not what its role says; all of them are closed then.
+        StartError: where the kernel does not say whose a connection is, and has to; likewise.
     """
     served = Served(gate)
     left = list(sockets.descriptors)
@@ -89,6 +91,7 @@ def serve_sockets(
         if role:
             from tidegate.gate.identity import owned_by
 
+            _see_owners(gate)
             belongs = owned_by(owner)
             for fd in sockets.of(role):  # it only says that
                 left.remove(fd)
@@ -128,6 +131,18 @@ def _serve_announced(gate: Gate, task: GateTask, fd: int, served: Served, left: 
     served.logs.append(announced)
     left.remove(fd)
     gate.guard(listener, announced.knows, frozenset())
+
+
+def _see_owners(gate: Gate) -> None:
+    try:
+        gate.peers  # noqa: B018 - it is made now, or not at all
+    except OSError as error:
+        what = error.filename or "socket diagnostics"
+        raise StartError(
+            f"the kernel does not say whose a connection is ({what}: {error.strerror})",
+            fix="as root, modprobe -a inet_diag tcp_diag nf_conntrack_netlink; or --hold netns, which need not know",
+            code="identity",
+        ) from error
 
 
 def _serve_doors(

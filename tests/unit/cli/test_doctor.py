@@ -33,7 +33,7 @@ def test_the_holds_are_tried(tmp_path: Path, user: bool) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     names = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
     assert names[:3] == [["ok", f"hold {name}"] for name in ("netns", "offline", "open")]
-    roots = ["attempts log"] if os.geteuid() == 0 and not user else []
+    roots = ["attempts log", "connection owners"] if os.geteuid() == 0 and not user else []
     assert [name for _, name in names[3:]] == ["open files", "namespaces", *roots, "state folder"]
 
 

@@ -9,9 +9,11 @@ import time
 import pytest
 
 from tests.unit.gate.kit import Recording, descriptors, policy_of
+from tidegate.gate import identity
 from tidegate.gate.gate import Gate, GateTask
 from tidegate.gate.identity import owned_by
-from tidegate.holds.inside import ADDRESSED, DATAGRAMS, MET, MOULD, PROXY, STREAMS, TaskSockets
+from tidegate.holds.inside import ADDRESSED, DATAGRAMS, MET, MOULD, PROXY, STREAMS, TaskSockets, owner_role
+from tidegate.model.errors import StartError
 from tidegate.runtime.served import serve_sockets
 from tidegate.wire.attempt import Attempt
 
@@ -101,4 +103,25 @@ def test_what_its_user_tries_is_the_tasks_until_it_is_closed() -> None:
     assert [(event.host, event.count) for event in recording.events] == [("1.2.3.4", 1), ("1.2.3.4", 2)]
     gate.around.take(attempt)
     assert (gate.around.unclaimed, len(recording.events)) == (1, 2)
+    gate.close()
+
+
+@pytest.mark.usefixtures("isolated")
+def test_where_the_kernel_does_not_say_whose_a_connection_is_nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HLD-7, GAT-2: one line with what to load, nothing left open; a task with a network of its own does not care."""
+    gate = _gate()
+    before = descriptors()
+
+    def missing(_protocol: int) -> None:
+        raise OSError(93, "Protocol not supported")
+
+    monkeypatch.setattr(identity, "_Kernel", missing)
+    owner = os.open(os.devnull, os.O_RDONLY)
+    sockets = TaskSockets((PROXY, owner_role(30001)), (_listening(), owner))
+    with pytest.raises(StartError, match="whose a connection is") as caught:
+        serve_sockets(gate, GateTask("t1", policy_of()), sockets, ())
+    assert "modprobe" in caught.value.fix
+    assert descriptors() == before
+    served = serve_sockets(gate, GateTask("t1", policy_of()), TaskSockets((PROXY,), (_listening(),)), ())
+    served.close(cut=True)
     gate.close()
