@@ -52,6 +52,7 @@ def doctor(*, escape: bool, hold: str, capture: str, fix: bool, as_json: bool) -
 
 def _checks() -> list[Check]:
     from tidegate.doctor.attempts import check_attempts
+    from tidegate.doctor.engines import check_engines
     from tidegate.doctor.limits import check_limits
     from tidegate.doctor.owners import check_owners
     from tidegate.doctor.policies import check_policies
@@ -63,6 +64,7 @@ def _checks() -> list[Check]:
     environ = os.environ
     return [
         *check_holds(),
+        *check_engines(environ),
         *check_limits(),
         *check_attempts(),
         *check_owners(),

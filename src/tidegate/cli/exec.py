@@ -34,6 +34,7 @@ with a network and processes of its own.
 
   --no-network            no socket but between its own processes
   --open-network          no gate and no policy; says so each time
+  --hold NAME             as in tidegate run; with docker and podman also --image, --transport, --container-option
   --capture MODE          as in tidegate run
   --share PATH[:ro]       as in tidegate run
   --ask                   as in tidegate run
@@ -49,8 +50,9 @@ exit status: as of tidegate run
 """
 
 _OPTIONS = frozenset((
-    "--no-network", "--open-network", "--hold", "--capture", "--share", "--ask", "--wait", "--no-selftest",
-    "--quiet", "-q", "--report", "--status-file", "--fail-on-refusal", "--help", "-h",
+    "--no-network", "--open-network", "--hold", "--image", "--transport", "--container-option", "--capture",
+    "--share", "--ask", "--wait", "--no-selftest", "--quiet", "-q", "--report", "--status-file",
+    "--fail-on-refusal", "--help", "-h",
 ))  # fmt: skip
 
 
@@ -76,7 +78,7 @@ def exec_(argv: list[str]) -> int:
 def _run(task: str, options: RunOptions, stdio: StdioPlan) -> Ended:
     from tidegate.holds.name_files import own_names
     from tidegate.runtime.server_link import need_server
-    from tidegate.runtime.task import lower
+    from tidegate.runtime.task import lower, node_name
 
     link = need_server(state_folder(os.environ), say, "tidegate exec")
     try:
@@ -86,7 +88,7 @@ def _run(task: str, options: RunOptions, stdio: StdioPlan) -> Ended:
                 "command": options.command,
                 "hold": options.hold,
                 "ask": options.asked,
-                "own_names": lower(own_names(os.uname().nodename)) if options.capture != "off" else (),
+                "own_names": lower(own_names(node_name(options.container))) if options.capture != "off" else (),
             }
         )
         _enter(told["folder"], told["dev"], told["ino"])

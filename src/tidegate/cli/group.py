@@ -18,6 +18,7 @@ COMMANDS = {
     "doctor": ("doctor", "doctor"),
     "serve": ("serve", "serve"),
     "task": ("task", "task"),
+    "attach": ("attach", "attach"),
     "questions": ("questions", "questions"),
     "answer": ("questions", "answer"),
     "watch": ("watch", "watch"),

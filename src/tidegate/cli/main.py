@@ -24,6 +24,7 @@ usage: tidegate COMMAND ...
   task create|list|show|phase|end
                              tasks of the server
   exec TASK -- COMMAND       run a command in a task of the server
+  attach --container ID      put the gate of a task into a container that you started without a network
   questions [--follow]       what waits for a person's answer
   answer ID ANSWER           allow, task, remember, deny or deny-task
   watch                      what waits, tasks and connections on the whole terminal; a key answers
@@ -43,7 +44,7 @@ usage: tidegate COMMAND ...
 """
 
 CLICK = (
-    *("policy", "events", "log", "doctor", "serve", "task"),
+    *("policy", "events", "log", "doctor", "serve", "task", "attach"),
     *(
         "questions",
         "answer",

@@ -55,6 +55,11 @@ def _ask(verb: str, **order: Any) -> Any:
 @click.option("--wait-for", default="", metavar="TIME", help="How long a question waits: 1m to 8h.")
 @click.option("--trust-folder", is_flag=True, help="Use the folder's tidegate.yaml.")
 @click.option("--no-folder-policy", is_flag=True, help="Leave the folder's tidegate.yaml aside.")
+@click.option(
+    "--print-args",
+    type=click.Choice(("docker", "podman")),
+    help="Print what to add to your own `run` of this engine, too; then: tidegate attach.",
+)
 def create(
     *,
     name: str,
@@ -68,6 +73,7 @@ def create(
     wait_for: str,
     trust_folder: bool,
     no_folder_policy: bool,
+    print_args: str | None,
 ) -> None:
     """Make a task, and print its id."""
     from tidegate.cli.terms import wait
@@ -95,6 +101,18 @@ def create(
         joined = joined.replace(setup=()) if by_hand else joined
     made = _ask("create", folder=real, name=name, phase=phase, policy=to_plain(joined), wait_seconds=seconds)
     click.echo(made["id"])
+    if print_args:
+        from tidegate.holds.container.arguments import launcher_arguments
+        from tidegate.runtime.environment import task_environment
+        from tidegate.runtime.state import make_task_folder
+        from tidegate.runtime.task import GATE_HOST, GATE_PORT
+
+        variables = task_environment(
+            {}, task=made["id"], host=GATE_HOST, port=GATE_PORT, own_loopback=True, capture=True
+        )
+        folder = make_task_folder(state_folder(os.environ), made["id"])
+        for line in launcher_arguments(print_args, made["id"], folder, variables):
+            click.echo(line)
 
 
 @task.command("list")

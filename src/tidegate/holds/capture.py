@@ -34,13 +34,15 @@ _IPV6_V6ONLY = 26
 Made = list[tuple[str, int]]
 
 
-def capture(mode: str, port: int, ports: Iterable[int] = (), *, loopback: bool = False) -> Made:
+def capture(mode: str, port: int, ports: Iterable[int] = (), *, loopback: bool = False, again: bool = False) -> Made:
     """Capture the connections of this network namespace; the roles and descriptors for the gate.
+
+    `again`: addresses, routes and table were made before, and only who listened is gone.
 
     Raises:
         OSError: where the kernel cannot; `filename` says what. What was made ends with the namespace.
     """
-    both = routes.capture_everything()
+    both = routes.have_ipv6() if again else routes.capture_everything()
     families = (AF_INET, AF_INET6) if both else (AF_INET,)
     made: Made = []
     if mode == ON:
@@ -48,7 +50,8 @@ def capture(mode: str, port: int, ports: Iterable[int] = (), *, loopback: bool =
         for family in families:
             made += _resolver(family, _gate(family))
         made.append((TURNED_AWAY, netfilter.open_log().detach()))
-        netfilter.install(port)
+        if not again:
+            netfilter.install(port)
         if loopback:
             for family in families:
                 made += _resolver(family, "127.0.0.1" if family == AF_INET else "::1")
@@ -95,6 +98,8 @@ def _resolver(family: int, address: str) -> Made:
 def _bound(family: int, kind: int, address: str, port: int, *, dual: bool = False) -> _socket.socket:
     wire = _socket.socket(family, kind | SOCK_CLOEXEC)
     try:
+        if kind == SOCK_STREAM:
+            wire.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)  # as in network.py
         if family == AF_INET6:
             wire.setsockopt(IPPROTO_IPV6, _IPV6_V6ONLY, 0 if dual else 1)
             wire.setsockopt(IPPROTO_IPV6, _IPV6_FREEBIND, 1)  # the address is a route's, not the interface's

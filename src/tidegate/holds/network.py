@@ -76,6 +76,8 @@ def listen(port: int, address: str = LOOPBACK) -> int:
         OSError: when the port cannot be had.
     """
     wire = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+    # What is left of connections to a listener before this one must not hold its place; who listens still does.
+    wire.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
     try:
         try:
             wire.bind((address, port))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno
 import struct
-from _socket import AF_INET, AF_INET6
+from _socket import AF_INET, AF_INET6, SOCK_CLOEXEC, SOCK_DGRAM, socket
 
 from tidegate.holds import inside, netlink
 from tidegate.holds.netlink import NLM_F_ACK, NLM_F_CREATE, Message, attribute
@@ -48,6 +48,21 @@ def capture_everything(own4: str = inside.OWN4, own6: str = inside.OWN6) -> bool
             if error.errno in WITHOUT_IPV6:
                 return False
             raise
+    finally:
+        wire.close()
+    return True
+
+
+def have_ipv6(own6: str = inside.OWN6) -> bool:
+    """Whether this namespace has that address of its own, as `capture_everything` gave it one."""
+    try:
+        wire = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        wire.bind((own6, 0))
+    except OSError:
+        return False
     finally:
         wire.close()
     return True

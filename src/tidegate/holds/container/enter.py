@@ -119,8 +119,12 @@ def start_holder(engine: Engine, way: Way) -> str:
     return container
 
 
-def serve_inside(pid: int, way: Way, deliver: Callable[[TaskSockets], None], *, rootless: bool) -> None:
+def serve_inside(
+    pid: int, way: Way, deliver: Callable[[TaskSockets], None], *, rootless: bool, again: bool = False
+) -> None:
     """Make the sockets in the network of this process, hand them over, and have the fence tried from there.
+
+    `again`: it was done before, and its sockets are gone with who served them.
 
     Raises:
         StartError: when that cannot be done, or the fence leaks.
@@ -131,7 +135,7 @@ def serve_inside(pid: int, way: Way, deliver: Callable[[TaskSockets], None], *, 
     if child == 0:
         os.close(ours)
         targets = [one for one in canaries.targets if one[0] in _KNOCKED] if canaries else []
-        _be_inside(theirs, pid, way, targets, canaries.word if canaries else b"", rootless=rootless)
+        _be_inside(theirs, pid, way, targets, canaries.word if canaries else b"", rootless=rootless, again=again)
     os.close(theirs)
     try:
         _attend(ours, deliver)
@@ -177,7 +181,14 @@ def _explain(stage: str, code: int, text: str) -> StartError:
 
 
 def _be_inside(
-    wire: int, pid: int, way: Way, targets: Sequence[tuple[int, int, object]], word: bytes, *, rootless: bool
+    wire: int,
+    pid: int,
+    way: Way,
+    targets: Sequence[tuple[int, int, object]],
+    word: bytes,
+    *,
+    rootless: bool,
+    again: bool,
 ) -> NoReturn:
     stage = "join"
     try:
@@ -195,7 +206,7 @@ def _be_inside(
             made += [(MOULD, descriptor) for descriptor in network.moulds()]
         if way.capture != OFF:
             stage = "capture"
-            made += capture.capture(way.capture, way.port, way.capture_ports)
+            made += capture.capture(way.capture, way.port, way.capture_ports, again=again)
         control.send(wire, " ".join(["sockets", *(role for role, _ in made)]), [fd for _, fd in made])
         for _, descriptor in made:
             os.close(descriptor)

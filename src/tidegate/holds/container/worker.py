@@ -16,6 +16,7 @@ from tidegate.holds.container.confinement import confining
 from tidegate.holds.container.engine import LABEL_PART, PODMAN
 from tidegate.holds.container.view import file_mount, mounts_of
 from tidegate.holds.container.weakness import weaknesses
+from tidegate.holds.inside import GATE4
 from tidegate.model.errors import StartError, UsageError
 
 TYPE_CHECKING = False
@@ -100,14 +101,13 @@ def create_worker(
         *_init(engine),
         *("--workdir", spec.cwd),
         *mounts_of(spec, plan),
-        *("--env-file", _write(folder, _ENVIRONMENT, _lines(spec.env, image_variables(engine.image(image))))),
+        *("--env-file", variables_file(folder, spec.env, image_variables(engine.image(image)))),
         *(part for key, value in {**labels, LABEL_PART: PART}.items() for part in ("--label", f"{key}={value}")),
     ]
     if spec.stdio is not None and spec.stdio.terminal is not None and spec.stdio.terminal.full:
         options.append("--tty")
     if channel.name_server:
-        text = f"nameserver {channel.name_server}\noptions timeout:5 attempts:2\n"
-        options += file_mount(_write(folder, _RESOLV, text, 0o644), "/etc/resolv.conf")
+        options += file_mount(resolver_file(folder, channel.name_server), "/etc/resolv.conf")
     for text in spec.container.options:
         key, _, value = text.partition("=")
         if key != "env":
@@ -126,6 +126,20 @@ def create_worker(
             code="container-weak",
         )
     return container
+
+
+def resolver_file(folder: str, name_server: str = GATE4) -> str:
+    """A resolv.conf that names the gate; its path."""
+    return _write(folder, _RESOLV, f"nameserver {name_server}\noptions timeout:5 attempts:2\n", 0o644)
+
+
+def variables_file(folder: str, env: Mapping[str, str], image: Mapping[str, str]) -> str:
+    """The file of a worker's variables, which only this user can read; its path.
+
+    Raises:
+        StartError: for one that engines cannot take.
+    """
+    return _write(folder, _ENVIRONMENT, _lines(env, image))
 
 
 def _user(engine: Engine) -> list[str]:

@@ -1,0 +1,182 @@
+"""`tidegate attach`: a gate for a container that somebody's own launcher started, until the container ends (HLD-4).
+
+The policy is a task's of the server (`tidegate task create`), frozen with it. When the server goes away the container
+has no route; when it is back, within `PATIENCE`, the container gets its channel back under the policy it was attached
+with (HLD-8). When this command ends, however it does, the container has no route any more.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from tidegate.cli.main import raw, say
+from tidegate.model.errors import EXIT_GATE_LOST, StartError, UsageError
+from tidegate.runtime.state import state_folder
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tidegate.holds.container.attaching import Attached
+    from tidegate.holds.container.engine import Engine
+    from tidegate.holds.inside import TaskSockets
+    from tidegate.runtime.server_link import ServerLink
+
+PATIENCE = 120.0  # seconds for a server to come back
+_RETRY = 0.3
+_ENDED = -1
+
+
+@click.command()
+@click.option("--container", required=True, metavar="ID", help="A running container without a network.")
+@click.option("--task", required=True, metavar="TASK", help="The task whose policy decides (tidegate task create).")
+@click.option("--engine", type=click.Choice(("docker", "podman")), help="Whose container it is; found where left out.")
+@click.option("--capture", type=click.Choice(("on", "ports", "off")), default="on", help="As of `run` (on).")
+@click.option("--quiet", is_flag=True, help="No net: lines.")
+def attach(*, container: str, task: str, engine: str | None, capture: str, quiet: bool) -> int:
+    """Put the gate into a running container that has no network, and stay until the container ends."""
+    from tidegate.holds.container.attaching import Attached
+
+    found = _engine_of(container, engine)
+    attached = Attached(found, container)
+    with os.fdopen(os.pidfd_open(attached.pid), "rb", buffering=0) as alive:
+        again = False
+        while True:
+            link = _join(found, attached, task, capture, again=again)
+            say(f"{container[:20]} is behind the gate of {task}" + (" again" if again else ""))
+            ended = _wait(link, alive.fileno())
+            if ended == _ENDED:
+                _finish(link, quiet=quiet)
+                return 0
+            link.close()
+            say("the server is gone; the container has no route until it is back")
+            if not _server_is_back(alive.fileno()):
+                raise StartError("the server did not come back", fix="tidegate serve; then attach again", code="server")
+            again = True
+
+
+def _engine_of(container: str, name: str | None) -> Engine:
+    from tidegate.holds.container.engine import ENGINES, Engine
+
+    for one in (name,) if name else ENGINES:
+        found = Engine(one)
+        try:
+            found.inspect(container)
+        except StartError as error:
+            if name or error.code not in ("no-container", "engine-missing", "engine-down"):
+                raise
+        else:
+            return found
+    raise UsageError(f"neither docker nor podman has a container {container!r}", fix="docker ps; podman ps")
+
+
+def _join(engine: Engine, attached: Attached, task: str, capture: str, *, again: bool) -> ServerLink:
+    """Have the server serve the container; our end of that conversation.
+
+    Raises:
+        StartError: when it cannot be served; nothing is served then.
+    """
+    from tidegate.holds.container.enter import HOST
+    from tidegate.holds.container.transport import Way
+    from tidegate.holds.inside import PORTS
+    from tidegate.holds.name_files import own_names
+    from tidegate.runtime.server_link import need_server
+    from tidegate.runtime.task import GATE_PORT, lower
+
+    link = need_server(state_folder(os.environ), say, "tidegate attach")
+    try:
+        told: dict[str, Any] = link.join(
+            {
+                "task": task,
+                "command": ("attach", attached.id[:12]),
+                "hold": engine.name,
+                "ask": "wait",
+                "own_names": lower(own_names(HOST)) if capture != "off" else (),
+            }
+        )
+        _check_set_up(told)
+        phase = told["phase"]
+        way = Way(
+            name="attached",
+            labels={},
+            folder="/",
+            port=GATE_PORT,
+            capture=capture,
+            capture_ports=tuple(told["ports"].get(phase, ())) if capture == PORTS else (),
+            met=tuple((host, port) for host, port in told["met"].get(phase, ())),
+        )
+
+        def deliver(sockets: TaskSockets) -> None:
+            link.deliver(sockets)
+
+        try:
+            attached.serve(way, deliver, again=again)
+        except StartError as error:
+            raise link.why_not() or error from None
+        link.confirm()
+        link.begin(time.time())  # noqa: TID251  the clock comes in here
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def _check_set_up(told: dict[str, Any]) -> None:
+    if told["setup"]:
+        raise UsageError(
+            "the task's policy has a set-up command, which cannot be run in a container of somebody else's",
+            fix="tidegate task create --phase install, and tidegate task phase when that is done",
+            code="set-up",
+        )
+
+
+def _wait(link: ServerLink, alive: int) -> int:
+    """Wait for the end of the container (`_ENDED`), or of the server."""
+    poll = select.poll()
+    poll.register(alive, select.POLLIN)
+    poll.register(link.fileno(), select.POLLIN)
+    while True:
+        ready = dict(poll.poll())
+        if alive in ready:
+            return _ENDED
+        try:
+            data = os.read(link.fileno(), 65536)
+        except OSError:
+            data = b""
+        if not data:
+            return EXIT_GATE_LOST
+        why = link.heard(data)
+        if why:  # the server ends, or the task was ended: who joins again is told which
+            say(why.removeprefix("tidegate: "))
+            return EXIT_GATE_LOST
+
+
+def _server_is_back(alive: int) -> bool:
+    from tidegate.runtime.server_link import find_server
+
+    poll = select.poll()
+    poll.register(alive, select.POLLIN)
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        if poll.poll(_RETRY * 1000):
+            return True  # it has ended, which the next look finds
+        try:
+            link = find_server(state_folder(os.environ), say)
+        except StartError:
+            continue
+        if link is not None:
+            link.close()
+            return True
+    return False
+
+
+def _finish(link: ServerLink, *, quiet: bool) -> None:
+    counted = link.finish()
+    if counted is not None and counted[0] and not quiet:
+        from tidegate.journal.summary import net_lines
+
+        raw("\n".join(net_lines(*counted)))

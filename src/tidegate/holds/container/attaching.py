@@ -1,0 +1,107 @@
+"""A gate for a container that somebody else started: its network must be nobody's, and stays so (HLD-4).
+
+What is refused, each by name: a container with another network, with rights, namespaces or devices of this machine, or
+with an engine's socket. What its engine says is not believed alone: the network itself is looked at from inside before
+anything is made in it.
+
+Rules of the file: the gate goes into a network namespace that has nothing but loopback. Until then the container
+reaches nobody, so its first instructions need no waiting for. To come back after a restart of the server (`again`) is
+to make the sockets anew; what the kernel was told the first time is still there, and the self-test sees that it is.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from tidegate.holds.container.enter import join, serve_inside
+from tidegate.holds.container.transport import Way
+from tidegate.holds.container.weakness import weaknesses
+from tidegate.model.errors import StartError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from tidegate.holds.container.engine import Engine
+    from tidegate.holds.inside import TaskSockets
+
+_ALONE = frozenset({"none"})
+
+
+class Attached:
+    """A container that was looked at. `pid` is its first process."""
+
+    def __init__(self, engine: Engine, container: str) -> None:
+        """Look at it.
+
+        Raises:
+            StartError: when it does not run, or cannot be held.
+        """
+        found = engine.inspect(container)
+        self.id = str(found.get("Id", container))
+        self._rootless = engine.facts().rootless
+        self.pid = engine.pid(container)
+        weak = weaknesses(found)
+        other = networks_of(found) - _ALONE
+        if other:
+            weak.append(f"it has another network ({', '.join(sorted(other))})")
+        if weak:
+            raise StartError(
+                f"the container {container} cannot be held: {'; '.join(weak)}",
+                fix="start it with what `tidegate task create --print-args` prints",
+                code="container-weak",
+            )
+        self._look()
+
+    def serve(self, way: Way, deliver: Callable[[TaskSockets], None], *, again: bool = False) -> None:
+        """Make the gate's sockets in there, hand them over, and try the fence.
+
+        Raises:
+            StartError: when that cannot be done, or the fence leaks.
+        """
+        serve_inside(self.pid, way, deliver, rootless=self._rootless, again=again)
+
+    def _look(self) -> None:
+        """See that the network is its own, and has nothing but loopback."""
+        names = interfaces_of(self.pid, rootless=self._rootless)
+        if names is None or os.stat(f"/proc/{self.pid}/ns/net").st_ino == os.stat("/proc/self/ns/net").st_ino:
+            raise StartError(
+                "the container's network is this machine's, or cannot be entered from here",
+                fix="start it with --network none, and be root where its engine is root's",
+                code="container-network",
+            )
+        if set(names) != {"lo"}:
+            raise StartError(
+                f"the container's network has more than loopback ({', '.join(sorted(names))})",
+                fix="start it with --network none",
+                code="container-network",
+            )
+
+
+def networks_of(found: Mapping[str, Any]) -> set[str]:
+    """The networks that an engine says a container is in."""
+    host = found.get("HostConfig") or {}
+    mode = str(host.get("NetworkMode", "")) or "default"
+    joined = ((found.get("NetworkSettings") or {}).get("Networks") or {}).keys()
+    return {mode, *map(str, joined)}
+
+
+def interfaces_of(pid: int, *, rootless: bool) -> Sequence[str] | None:
+    """The names of a process's network interfaces; None where its network cannot be entered."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            join(pid, rootless=rootless)
+            names = " ".join(name for _, name in socket.if_nameindex())
+            os.write(writing, names.encode("ascii", "replace")[:4000])
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as file:
+        text = file.read()
+    _pid, status = os.waitpid(child, 0)
+    return text.decode("ascii").split() if status == 0 else None

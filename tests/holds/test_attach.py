@@ -1,0 +1,153 @@
+"""`tidegate attach` and `exec` with real containers, and a server that is started anew meanwhile (HLD-4, HLD-8)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.engines import IMAGE
+from tests.product import Product
+from tests.served import Served
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.lab.api import Lab
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
+PATIENCE = 120
+
+
+class Launcher:
+    """A person with a launcher of their own, an engine, and a server of tidegate's."""
+
+    def __init__(self, root: Path, name: str, environment: dict[str, str]) -> None:
+        self.product = Product(root, user=False)
+        self.product.environment |= environment
+        self.name = name
+        self.environment = {**os.environ, **environment}
+        self.containers: list[str] = []
+        self.server = Served(self.product)
+
+    def attach(self, container: str, task: str) -> subprocess.Popen[str]:
+        """Start `attach` and wait until the gate is there."""
+        argv = self.product.argv("attach", "--container", container, "--task", task)
+        process = subprocess.Popen(
+            argv, cwd=self.product.folder, env=self.product.environment, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        assert "is behind the gate" in line, line + process.stderr.read()
+        return process
+
+    def engine(self, *arguments: str) -> str:
+        """Have the engine do something."""
+        argv = [self.name, *arguments]
+        done = subprocess.run(argv, env=self.environment, capture_output=True, text=True, check=False, timeout=PATIENCE)
+        return done.stdout + done.stderr
+
+    def launch(self, *options: str) -> str:
+        """Start a container with these options."""
+        made = self.engine("run", "-d", *options, IMAGE, "sleep", "1000").split()[-1]
+        self.containers.append(made)
+        return made
+
+    def remove(self, container: str) -> None:
+        """End a container at once."""
+        self.engine("rm", "-f", *(("--time", "0") if self.name == "podman" else ()), container)
+
+    def close(self) -> None:
+        """End everything."""
+        for container in self.containers:
+            self.remove(container)
+        self.server.stop()
+
+
+@pytest.fixture
+def launcher(engine: tuple[str, dict[str, str]]) -> Iterator[Launcher]:
+    """One person, one engine, one server; all of it is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="tidegate-attach-test-", dir="/var/tmp") as root:
+        made = Launcher(Path(root), *engine)
+        with contextlib.closing(made):
+            yield made
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_container_keeps_its_gate_over_a_restart(launcher: Launcher, lab: Lab, end: str) -> None:
+    """Behind the gate, without a route while the server is gone, and behind the same policy when it is back.
+
+    What changed meanwhile for new tasks changes nothing for this one (HLD-4, HLD-7, HLD-8).
+    """
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    lab.dns.set("b.test", A=["1.2.3.5"])
+    lab.origin("http", "1.2.3.4", 80, body="it is a.test\n")
+    other = lab.origin("http", "1.2.3.5", 80, body="it is b.test\n")
+    made = launcher.product.tidegate("task", "create", "--allow", "a.test:80", "--print-args", launcher.name)
+    task, line = made.stdout.splitlines()
+    container = launcher.launch(*shlex.split(line))
+    look = ("exec", container, "sh", "-c")
+    script = "wget -q -O- http://a.test/; unset http_proxy; wget -q -O- http://a.test/; wget -q -O- http://b.test/"
+    assert "it is a.test" not in launcher.engine(*look, script)
+    attached = launcher.attach(container, task)
+    assert attached.stderr is not None
+    try:
+        assert launcher.engine(*look, script).count("it is a.test") == 2
+        getattr(launcher.server, end)()
+        while "no route" not in attached.stderr.readline():
+            pass
+        assert "it is a.test" not in launcher.engine(*look, script)
+        config = launcher.product.home / ".config" / "tidegate"
+        config.mkdir(parents=True, exist_ok=True)
+        (config / "allow").write_text("b.test\n")
+        launcher.server = Served(launcher.product)
+        assert "again" in attached.stderr.readline()
+        assert launcher.engine(*look, script).count("it is a.test") == 2
+        assert other.connections == 0
+        launcher.remove(container)
+        assert attached.wait(PATIENCE) == 0
+        assert "a.test:80" in attached.stderr.read()
+    finally:
+        attached.kill()
+        attached.wait()
+        attached.stderr.close()
+
+
+WEAK = [
+    (("--network", "none", "--pid", "host"), "processes"),
+    (("--network", "none", "--cap-add", "NET_ADMIN"), "NET_ADMIN"),
+    (("--network", "none", "-v", "/run:/host-run"), "/run of this machine"),
+    (("--network", "host"), "network"),
+]
+
+
+@pytest.mark.parametrize(("options", "says"), WEAK)
+def test_a_container_with_a_way_around_is_refused(launcher: Launcher, options: tuple[str, ...], says: str) -> None:
+    """Rights, namespaces, sockets and networks of this machine: refused by name, nothing served (HLD-4, B79)."""
+    task = launcher.product.tidegate("task", "create").stdout.strip()
+    container = launcher.launch(*options)
+    done = launcher.product.tidegate("attach", "--container", container, "--task", task)
+    assert done.returncode == 78, done.stderr
+    assert says in done.stderr
+
+
+def test_exec_runs_in_a_container(launcher: Launcher, lab: Lab) -> None:
+    """A command of a created task, in a container, under the task's policy (HLD-4, HLD-5)."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    lab.origin("http", "1.2.3.4", 80, body="it is a.test\n")
+    task = launcher.product.tidegate("task", "create", "--allow", "a.test:80").stdout.strip()
+    words = ("exec", task, "--hold", launcher.name, "--image", IMAGE, "--")
+    done = launcher.product.tidegate(*words, "sh", "-c", "unset http_proxy; wget -q -O- http://a.test/; exit 3")
+    assert (done.returncode, done.stdout) == (3, "it is a.test\n"), done.stderr
+
+
+def test_doctor_names_the_transport(launcher: Launcher) -> None:
+    """A row for each engine, found out with a real container (SRV-5)."""
+    done = launcher.product.tidegate("doctor")
+    assert f"ok    hold {launcher.name}: transport enter, root's" in done.stdout
