@@ -68,3 +68,17 @@ def test_without_the_right_it_fails() -> None:
     """
     )
     assert apart(code) == "EPERM\n"
+
+
+def test_ipv6_is_found_again() -> None:
+    """Whether a namespace was given its IPv6 address can be seen by who comes again (HLD-8)."""
+    code = (
+        LOOK
+        + """
+    inside(linux.CLONE_NEWNET)
+    network.raise_loopback()
+    before = routes.have_ipv6()
+    print(before, routes.capture_everything() == routes.have_ipv6())
+    """
+    )
+    assert apart(code) == "False True\n"

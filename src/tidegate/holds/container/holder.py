@@ -6,7 +6,7 @@ filter, which the worker gets too, is the one that was asked for (HLD-11, HLD-13
 right.
 
 The program is machine code, because the image must not come from a registry and must run without a C library, an
-interpreter or anything of the worker's image (docs/decisions/0011-a-holder-of-one-file.md). Each instruction stands
+interpreter or anything of the worker's image (docs/decisions/0012-a-holder-of-one-file.md). Each instruction stands
 with what it does. ELF-64 as in elf(5); calls as in syscall(2).
 """
 
