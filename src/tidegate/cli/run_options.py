@@ -58,7 +58,9 @@ what it may touch
                           (start-up files, hooks, programs on the PATH). "Read-only file system"? --share PATH opens it
   --hold NAME             netns (the default), uid (for root: a user of its own), docker, podman, open or offline
   --image IMAGE           with docker and podman: what the container is made of; COMMAND is run in place of its own
-  --transport NAME        with docker and podman: how the gate is reached; enter (the default)
+  --transport NAME        with docker and podman: how the gate is reached: enter, relay or vm (the first that works;
+                          found once for an engine)
+  --relay-image IMAGE     with those two: the image of the relay (what tidegate relay-image build makes)
   --container-option N=V  with docker and podman: runtime, memory, memory-swap, cpus, shm-size, ulimit, tmpfs, platform
                           as the engine has them; env=NAME or env=NAME=VALUE (may be repeated)
   --no-network            the same as --hold offline: no socket but between its own processes
@@ -84,9 +86,9 @@ exit status: the command's own (126 not executable, 127 not found, 128+n by sign
 _VALUED = (
     "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--phase", "--share", "--files", "--hold",
     "--capture", "--publish", "--ssh-key", "--log", "--report", "--status-file",
-    "--wait-for", "--image", "--transport", "--container-option",
+    "--wait-for", "--image", "--transport", "--container-option", "--relay-image",
 )  # fmt: skip
-_FOR_A_CONTAINER = ("--image", "--transport", "--container-option")
+_FOR_A_CONTAINER = ("--image", "--transport", "--container-option", "--relay-image")
 _FOR_A_GATE = (
     "--capture", "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--fail-on-refusal",
     "--ask", "--wait", "--wait-for",
@@ -273,7 +275,12 @@ def _container(given: dict[str, list[str]], one: Callable[[str], str]) -> Contai
         raise UsageError("a container needs an image", fix="--image IMAGE")
     if "--ssh-key" in given:
         raise UsageError("--ssh-key cannot be had in a container", fix="leave it out, or use --hold netns")
-    return Container(one("--image"), one("--transport"), check_options(given.get("--container-option", ())))
+    return Container(
+        one("--image"),
+        one("--transport"),
+        one("--relay-image"),
+        options=check_options(given.get("--container-option", ())),
+    )
 
 
 def _wait(text: str) -> int | None:

@@ -44,6 +44,8 @@ class Container(Value):
 
     image: str
     transport: str = ""  # '' for the one that this engine has
+    relay_image: str = ""  # '' for our own
+    state: str = ""  # tidegate's state folder
     options: tuple[str, ...] = ()
 
 

@@ -326,7 +326,7 @@ def _spec(order: Order, environment: dict[str, str], stdio: StdioPlan) -> Launch
         stdio=stdio,
         capture=order.capture,
         ssh_agent=bool(order.ssh_keys),
-        container=order.container,
+        container=None if order.container is None else order.container.replace(state=order.state),
     )
 
 

@@ -19,13 +19,13 @@ import os
 import signal
 
 from tidegate.holds import capture, control, linux, messages
-from tidegate.holds.container import owner
+from tidegate.holds.container import owner, relays
 from tidegate.holds.container.engine import LABEL_OWNER, LABEL_RUN, PODMAN, Engine
 from tidegate.holds.container.keeper import Keeper
 from tidegate.holds.container.transport import Way
 from tidegate.holds.container.work_folder import WorkFolder
 from tidegate.holds.container.worker import create_worker
-from tidegate.holds.hold import LaunchSpec, RunningTask
+from tidegate.holds.hold import Container, LaunchSpec, RunningTask
 from tidegate.holds.inside import PORTS
 from tidegate.holds.plan import make_plan
 from tidegate.model.errors import StartError
@@ -46,8 +46,10 @@ _ENGINES_OWN = 1 << 8  # how `start` ends where it cannot start a container, and
 class ContainerTask(RunningTask):
     """A command in a container. `pid` is the init that attends it; `kill` and `wait` end the containers, too."""
 
-    def __init__(self, pid: int, control_fd: int, pty_master: int | None, keeper: Keeper) -> None:
+    def __init__(self, pid: int, control_fd: int, pty_master: int | None, keeper: Keeper, channel: Channel) -> None:
         super().__init__(pid, control_fd, pty_master)
+        self.way = channel.descriptor
+        self._channel = channel  # what it holds open is the way: it lasts as long as the task
         self._keeper = keeper
 
     def wait(self) -> int:
@@ -70,7 +72,7 @@ class ContainerHold:
     def probe(self) -> StartError | None:
         """Try the transport that this engine has with a real container."""
         try:
-            return self._transport("").probe(self.engine)
+            return self._transport(Container("")).probe(self.engine)
         except StartError as error:
             return error
 
@@ -99,17 +101,22 @@ class ContainerHold:
         self.sweep()
         plan = make_plan(spec, os.geteuid())
         name = f"tidegate-{spec.run_id or os.getpid()}-{os.urandom(3).hex()}"
+        transport = self._transport(wish)
         labels = {LABEL_RUN: spec.run_id, LABEL_OWNER: owner.me()}
         folder = WorkFolder()
         channel: Channel | None = None
         try:
-            transport = self._transport(wish.transport)
             channel = transport.open(engine, _way(spec, name, labels, folder.path), deliver)
             worker = create_worker(engine, spec, plan, channel, name=name, labels=labels, folder=folder.path)
-        except BaseException:
+        except BaseException as error:
             if channel is not None:
                 channel.close()
             folder.remove()
+            failed = isinstance(error, StartError) and error.code not in relays.NOT_CARRIED
+            if failed and channel is None and not wish.transport:
+                from tidegate.holds.container.choice import forget
+
+                forget(engine, wish.state)
             raise
         return self._attend(spec, worker, channel, folder)
 
@@ -119,10 +126,10 @@ class ContainerHold:
 
         sweep(self.engine)
 
-    def _transport(self, name: str) -> Transport:
+    def _transport(self, wish: Container) -> Transport:
         from tidegate.holds.container.choice import choose
 
-        return choose(self.engine, name)
+        return choose(self.engine, wish.transport, state=wish.state, image=wish.relay_image)
 
     def _attend(self, spec: LaunchSpec, worker: str, channel: Channel, folder: WorkFolder) -> ContainerTask:
         engine = self.engine
@@ -148,7 +155,7 @@ class ContainerHold:
             if message == "pty":
                 master = descriptors[0]
             elif message == "probed":
-                return ContainerTask(pid, ours, master, keeper)
+                return ContainerTask(pid, ours, master, keeper, channel)
             elif message.startswith("failed "):
                 break
         os.kill(pid, signal.SIGKILL)
@@ -193,4 +200,5 @@ def _way(spec: LaunchSpec, name: str, labels: dict[str, str], folder: str) -> Wa
         met=spec.met,
         published=spec.published,
         selftest=spec.selftest,
+        state=spec.container.state if spec.container is not None else "",
     )

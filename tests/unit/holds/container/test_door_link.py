@@ -217,19 +217,22 @@ def test_a_certificate_of_no_living_task_is_refused_and_recorded(world: World) -
     wait(lambda: any("TLS" in why for why in world.log()), lambda: str(world.log()))
 
 
+def _ask(sock: ssl.SSLSocket) -> bytes:
+    sock.sendall(b"\0\1G")
+    return sock.recv(10)
+
+
 def test_without_a_certificate_nobody_comes_in(world: World) -> None:
     """HLD-4: TLS is mutual, and 1.3."""
     world.listening("a")
     route = world.register("a", world.keys("a"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=world.authority.pem.decode())
-    with socket.create_connection(("127.0.0.1", route.port), timeout=PATIENCE) as raw:
-        sock = context.wrap_socket(raw, server_hostname=relay.SERVER_NAME)
+    raw = socket.create_connection(("127.0.0.1", route.port), timeout=PATIENCE)
+    with context.wrap_socket(raw, server_hostname=relay.SERVER_NAME) as sock:
         assert sock.version() == "TLSv1.3"
-        sock.sendall(b"\0\1G")  # with TLS 1.3 a client hears of its certificate when it reads
         with pytest.raises((ssl.SSLError, ConnectionError)):
-            sock.recv(10)
-        sock.close()
+            _ask(sock)  # with TLS 1.3 a client hears of its certificate when it reads
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     raw = socket.create_connection(("127.0.0.1", route.port), timeout=PATIENCE)
     with pytest.raises((ssl.SSLError, ConnectionError)):

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
-from tidegate.holds.container.work_folder import WorkFolder
+from tests.product import REPOSITORY
+from tidegate.holds.container.work_folder import WorkFolder, sweep_folders
 
 
 def test_it_is_private_and_goes() -> None:
@@ -16,3 +20,26 @@ def test_it_is_private_and_goes() -> None:
     folder.remove()
     folder.remove()
     assert not os.path.exists(folder.path)
+
+
+def test_one_that_a_crash_left_is_found(tmp_path: Path) -> None:
+    """HLD-8: that of a process that was killed goes, that of a living one stays, and so does what is none of ours."""
+    program = (
+        "import os, sys; sys.path.insert(0, sys.argv[1]);"
+        "from tidegate.holds.container.work_folder import WorkFolder; print(WorkFolder().path); sys.stdout.flush();"
+        "os.kill(os.getpid(), 9)"
+    )
+    argv = [sys.executable, "-I", "-S", "-c", program, f"{REPOSITORY}/src"]
+    left = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60).stdout.strip()
+    mine = WorkFolder()
+    strange = Path(mine.path).parent / f"tidegate-container-{tmp_path.name}"
+    strange.mkdir()
+    try:
+        assert os.path.isdir(left)
+        assert left in sweep_folders()
+        assert not os.path.exists(left)
+        assert os.path.isdir(mine.path)
+        assert strange.is_dir()
+    finally:
+        mine.remove()
+        strange.rmdir()
