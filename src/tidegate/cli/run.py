@@ -166,6 +166,7 @@ def _without_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, ser
 
 
 def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: Link) -> Ended:
+    from tidegate.cli.inspection_packages import ensure_for
     from tidegate.runtime.agent import require_way_out
     from tidegate.runtime.hold_choice import choose_hold
     from tidegate.runtime.policy_sources import is_strict, option_layer, policy_in_force
@@ -207,6 +208,7 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
 
         for warning in shadowed(policy):
             say(f"warning: {warning}")
+    ensure_for(policy, say)
     clock = time.time  # noqa: TID251  the clock comes in here
     hold = choose_hold(options.hold, state_folder(os.environ), clock)
     return followed(order, lambda keys: run_behind_gate(order, policy, hold, link, stdio, inbox, clock, keys))

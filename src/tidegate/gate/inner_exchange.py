@@ -158,10 +158,8 @@ class InnerExchange(Exchange):
 
     def complete(self, *, keep_origin: bool, close: bool) -> None:
         """The answer has been passed on."""
-        inspector = self.task.inspector
-        opened = self.opened.decision
-        if inspector is not None and opened is not None and self.origin is not None and self.origin.fresh:
-            inspector.reached(opened.destination, self.up.tls)
+        if self.origin is not None and self.origin.fresh:
+            self.up.tls.worked()
         keep_origin = keep_origin and not self.up.ended
         super().complete(keep_origin=keep_origin, close=close or not keep_origin)
 

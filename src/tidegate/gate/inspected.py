@@ -178,7 +178,7 @@ class Inspected:
         self._meet_client(up)
 
     def _meet_client(self, up: TlsEnd) -> None:
-        selected = self._inspector.selected(up.tls) if self.failure is None else self._without_upstream()
+        selected = up.tls.selected if self.failure is None else self._without_upstream()
         client = self._client
         assert client is not None, "nothing has ended"
         try:

@@ -75,6 +75,7 @@ class LaunchSpec(Value):
     met: tuple[tuple[str, int], ...] = ()  # services of this machine, met inside (inside.py)
     published: tuple[int, ...] = ()  # ports of the task that the gate is to reach
     ssh_agent: bool = False
+    trust: tuple[tuple[str, bytes], ...] = ()  # files that say whom to trust: where they are bound, and what is in them
     claim: Any = None  # a uid that was claimed for the hold `uid` (uid_claims.py)
     container: Container | None = None
 

@@ -61,6 +61,18 @@ def name_files(hostname: str, replaced: Iterable[str], bound: Iterable[str]) -> 
     return tuple(found)
 
 
+def own_files(
+    files: Iterable[tuple[str, bytes]], replaced: tuple[str, ...], bound: tuple[str, ...]
+) -> tuple[NameFile, ...]:
+    """Other files of ours, over what the machine has there or in a folder of the task's own; each place once."""
+    found: dict[str, NameFile] = {}
+    for path, data in files:
+        place = place_of(path, replaced, bound)
+        if place:
+            found.setdefault(place, NameFile(place, data.decode("utf-8", "surrogateescape")))
+    return tuple(found.values())
+
+
 def place_of(path: str, replaced: tuple[str, ...], bound: tuple[str, ...]) -> str:
     """Where `path` leads inside, or could be made to lead; empty where there is no such place."""
     for _ in range(_MOST_LINKS):

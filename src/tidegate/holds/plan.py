@@ -16,7 +16,7 @@ from tidegate.holds.device import SHARED_MEMORY
 from tidegate.holds.inside import OFF
 from tidegate.holds.layers import Step, Wishes, readonly_at, steps
 from tidegate.holds.mountinfo import aliases, is_within, read_mounts
-from tidegate.holds.name_files import RESOLV_TEXT, name_files
+from tidegate.holds.name_files import RESOLV_TEXT, name_files, own_files
 from tidegate.holds.pins import could_write, needed_pins
 from tidegate.holds.sockets import listed_sockets
 from tidegate.model.errors import StartError
@@ -99,9 +99,16 @@ def make_plan(spec: LaunchSpec, uid: int, closed: tuple[str, ...] = ()) -> Plan:
         hidden=hidden,
         sockets=_sockets(table, replaced, bound, shares, hidden),
         pins=_pins(spec, view, hidden, table, uid),
-        names=() if spec.capture == OFF else name_files(os.uname().nodename, replaced, (one.path for one in bound)),
+        names=_named(spec, replaced, bound),
         strict=spec.strict,
     )
+
+
+def _named(spec: LaunchSpec, replaced: tuple[str, ...], bound: list[Bound]) -> tuple[NameFile, ...]:
+    """The files of ours that the task sees: how it looks names up, and whom it trusts."""
+    back = tuple(one.path for one in bound)
+    found = () if spec.capture == OFF else name_files(os.uname().nodename, replaced, back)
+    return found + own_files(spec.trust, replaced, back)
 
 
 def _wishes(

@@ -46,26 +46,24 @@ _REFUSED = "SSLV3_ALERT_HANDSHAKE_FAILURE"
 class Tls:
     """See model.seams.Tls."""
 
-    __slots__ = ("_error", "_in", "_out", "_tls", "closed", "protocols")
+    __slots__ = ("_error", "_in", "_keep", "_out", "_tls", "closed")
 
-    def __init__(self, make: Callable[[ssl.MemoryBIO, ssl.MemoryBIO], ssl.SSLObject], protocols: bytes = b"") -> None:
+    def __init__(
+        self,
+        make: Callable[[ssl.MemoryBIO, ssl.MemoryBIO], ssl.SSLObject],
+        keep: Callable[[ssl.SSLSession], None] | None = None,
+    ) -> None:
         self._in = ssl.MemoryBIO()
         self._out = ssl.MemoryBIO()
         self._tls = make(self._in, self._out)
         self._error: ssl.SSLError | None = None
         self.closed = False
-        self.protocols = protocols  # what was offered: part of what names a session
+        self._keep = keep
 
     @property
     def pending(self) -> bool:
         """Whether something is to be sent."""
         return self._out.pending > 0
-
-    @property
-    def session(self) -> ssl.SSLSession | None:
-        """What a later connection may resume; None before the destination gave it."""
-        session = self._tls.session
-        return session if session is not None and session.has_ticket else None
 
     @property
     def selected(self) -> bytes:
@@ -126,6 +124,12 @@ class Tls:
             self._tls.unwrap()
         return self._out.read()
 
+    def worked(self) -> None:
+        """Let the next connection resume this one's session, if the destination gave one."""
+        session = self._tls.session
+        if self._keep is not None and session is not None and session.has_ticket:
+            self._keep(session)
+
     def why(self) -> tuple[Reason, str]:
         """Return why the last error came."""
         error = self._error
@@ -169,18 +173,15 @@ class Contexts:
         context = self._upstream.get(alpn)
         if context is None:
             context = self._upstream[alpn] = self._verifying(alpn)
-        protocols = b",".join(alpn)
-        host = destination.host.text
-        known = self._sessions.get((host, destination.port, protocols))
+        key = destination.host.text, destination.port, b",".join(alpn)
+        known = self._sessions.get(key)
         session = known[0] if known is not None and known[1] > self._wall() else None
-        return Tls(lambda come, go: context.wrap_bio(come, go, server_hostname=host, session=session), protocols)
+        return Tls(
+            lambda come, go: context.wrap_bio(come, go, server_hostname=key[0], session=session),
+            lambda session: self._keep_session(key, session),
+        )
 
-    def reached(self, destination: Destination, tls: Tls) -> None:
-        """Keep the session of a connection that works."""
-        session = tls.session
-        if session is None:
-            return
-        key = destination.host.text, destination.port, tls.protocols
+    def _keep_session(self, key: tuple[str, int, bytes], session: ssl.SSLSession) -> None:
         known = self._sessions.pop(key, None)
         # A resumed session does not become younger by that: what it rests on was verified when it was first made.
         until = known[1] if known is not None and known[1] > self._wall() else self._wall() + SESSION_SECONDS
@@ -201,10 +202,6 @@ class Contexts:
                 self._leafs.popitem(last=False)
             self._leafs[key] = context, renew_at
         return Tls(lambda come, go: context.wrap_bio(come, go, server_side=True))
-
-    def selected(self, tls: Tls) -> bytes:
-        """Return the protocol that a handshake agreed on."""
-        return tls.selected
 
     def _verifying(self, alpn: tuple[bytes, ...]) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # verifies, and checks the host's name

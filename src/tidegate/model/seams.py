@@ -56,8 +56,17 @@ class Asker(Protocol):
 class Tls(Protocol):
     """One side of one TLS connection, on memory (inspect.terminate.Tls). Its errors are OSErrors."""
 
-    pending: bool
-    closed: bool
+    @property
+    def pending(self) -> bool:
+        """Whether something is to be sent."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the other side has announced its end."""
+
+    @property
+    def selected(self) -> bytes:
+        """The protocol that the handshake agreed on, b"" for none."""
 
     def feed(self, data: bytes) -> None:
         """Take bytes from the network."""
@@ -66,7 +75,7 @@ class Tls(Protocol):
         """Take note that the network brings no more."""
 
     def take(self) -> bytes:
-        """Return what is to be sent; `pending` says whether there is something."""
+        """Return what is to be sent; see `pending`."""
 
     def shake(self) -> bool:
         """Go on with the handshake; True when it is done.
@@ -92,6 +101,9 @@ class Tls(Protocol):
     def close(self) -> bytes:
         """Return what announces our end; never raises."""
 
+    def worked(self) -> None:
+        """Take note that a connection to a destination works: the next one may resume its session."""
+
     def why(self) -> tuple[Reason, str]:
         """Return why the last error of a connection to a destination came, and one clause for people."""
 
@@ -105,18 +117,12 @@ class Inspector(Protocol):
     def upstream(self, destination: Destination, alpn: tuple[bytes, ...]) -> Tls:
         """Return the client's end of a new connection to a destination, which offers these protocols."""
 
-    def reached(self, destination: Destination, tls: Tls) -> None:
-        """Take note that a connection works: the next one may resume its session."""
-
     def client(self, destination: Destination, alpn: bytes) -> Tls:
         """Return the server's end of a connection of the task; it selects this protocol, or none where it is empty.
 
         Raises:
             OSError: there can be no certificate for it.
         """
-
-    def selected(self, tls: Tls) -> bytes:
-        """Return the protocol that the handshake of a connection to a destination agreed on, b"" for none."""
 
     def offers(self, alpn: tuple[bytes, ...]) -> tuple[bytes, ...] | None:
         """Return which of a client's protocols are offered to the destination; None where none of them is spoken."""

@@ -74,3 +74,39 @@ SETTINGS: tuple[Setting, ...] = (
 
 GIT_CONFIG: tuple[tuple[str, str], ...] = (("http.proxy", PROXY_URL),)
 """Pairs for git's GIT_CONFIG_COUNT, set after the caller's own: over an http.proxy line in a gitconfig (git 2.39)."""
+
+# variable, value, join, tool, tried
+Trusted = tuple[str, str, str, str, str]
+
+TRUST: tuple[Trusted, ...] = (
+    (
+        "SSL_CERT_FILE",
+        "@BUNDLE@",
+        "replace",
+        "OpenSSL: Python, httpx, aiohttp, uv, Ruby, gem, Go, .NET",
+        "Python 3.11, Go 1.19",
+    ),
+    ("CURL_CA_BUNDLE", "@BUNDLE@", "replace", "curl, requests", "curl 7.88"),
+    ("REQUESTS_CA_BUNDLE", "@BUNDLE@", "replace", "requests: pip, poetry, twine", "requests 2.34"),
+    ("PIP_CERT", "@BUNDLE@", "replace", "pip", "pip 23.2"),
+    ("GIT_SSL_CAINFO", "@BUNDLE@", "replace", "git", "git 2.39"),
+    ("NODE_EXTRA_CA_CERTS", "@BUNDLE@", "replace", "Node, npm, Bun", "Node 20.20"),
+    ("npm_config_cafile", "@BUNDLE@", "replace", "npm, pnpm: over a cafile line in .npmrc", "not tried"),
+    ("YARN_HTTPS_CA_FILE_PATH", "@BUNDLE@", "replace", "Yarn 2 and newer", "not tried"),
+    ("CARGO_HTTP_CAINFO", "@BUNDLE@", "replace", "cargo", "not tried"),
+    ("AWS_CA_BUNDLE", "@BUNDLE@", "replace", "AWS command line and SDKs", "not tried"),
+    ("DENO_CERT", "@BUNDLE@", "replace", "Deno", "not tried"),
+    ("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "@BUNDLE@", "replace", "gRPC's C core", "not tried"),
+    ("BUNDLE_SSL_CA_CERT", "@BUNDLE@", "replace", "bundler", "not tried"),
+    ("HEX_CACERTS_PATH", "@BUNDLE@", "replace", "hex", "not tried"),
+    ("NIX_SSL_CERT_FILE", "@BUNDLE@", "replace", "nix", "not tried"),
+    ("CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "@BUNDLE@", "replace", "gcloud", "not tried"),
+    (
+        "JAVA_TOOL_OPTIONS",
+        "-Djavax.net.ssl.trustStore=@JAVA@ -Djavax.net.ssl.trustStoreType=PKCS12",
+        "append",
+        "Java: prints a line at each start",
+        "Java 17.0",
+    ),
+)
+"""What programs are told where some hosts are read inside TLS (INS-2): one bundle for all, and Java's kind of it."""

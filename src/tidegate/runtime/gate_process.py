@@ -6,9 +6,10 @@ Conversation on the channel (runtime/channel.py), the front speaks first:
                      "environment": {proxies}, "protected_ports": (...), "own_names": (host names of the task),
                      "met": {phase: services of this machine that are met inside},
                      "publish": (--publish as plain tuples),
+                     "roots": the roots for what is read inside TLS, as PEM; "" where nothing is,
                      "ask": "ask" where questions are asked at the front's terminal; then "home" too,
                      "folder", "command", "hold", "state" (the state folder): for the action log}
-    gate  -> front  ("ready",) or ("failed", what, fix)
+    gate  -> front  ("ready", {"authority": (certificates that the task trusts, as PEM)}) or ("failed", what, fix)
     front -> gate   ("sockets", roles) with the descriptors made inside the task's network, one for each role
     gate  -> front  ("serving",)
     front -> gate   ("begin", Unix time): the fence is proven and the command starts
@@ -228,7 +229,14 @@ def _serve(channel: socket, open_fd: int) -> None:
     table.serve(gate, task)
     if desk is not None:
         desk.serve(gate, task)
-    send(channel, ("ready",))
+    authority: tuple[str, ...] = ()
+    if order.get("roots"):
+        from tidegate.runtime.inspection import make_reading
+
+        reading = make_reading(policy, task.id, order["roots"], time.time)  # noqa: TID251  likewise
+        if reading is not None:
+            task.inspector, authority = reading.inspector, reading.authority
+    send(channel, ("ready", {"authority": authority}))
     message, descriptors = receive(channel)
     if message[0] != "sockets" or len(message[1]) != len(descriptors):
         raise ChannelClosedError("the front sent no sockets")

@@ -47,6 +47,7 @@ class Link:
         self._counted: tuple[list[Row], int] | None = None
         self._failed: StartError | None = None  # what the gate said that it could not do
         self.known = False  # it has taken in what is to be run
+        self.authority: tuple[str, ...] = ()  # certificates that the task is to trust, once that is known (INS-2)
         self.on_question: Callable[[Sequence[Any]], None] | None = None  # hears of questions, where they are asked here
 
     def dumps(self, value: Any) -> bytes:
@@ -77,7 +78,8 @@ class Link:
     def confirm_known(self) -> None:
         """Wait until the gate has taken in what is to be run."""
         if not self.known:
-            self._expect("ready")
+            _, told = self._expect("ready")
+            self.authority = tuple(told["authority"])
             self.known = True
 
     def follow(self, phase: str, sockets: TaskSockets) -> None:
@@ -190,7 +192,7 @@ class Link:
             # It may have said why before it went.
             self._expect("")
 
-    def _expect(self, word: str) -> None:
+    def _expect(self, word: str) -> Any:
         try:
             while (message := self._frame())[0] in ("warn", "asked", "closed"):
                 self._tell(message)
@@ -201,3 +203,4 @@ class Link:
             raise self._failed
         if message[0] != word:
             raise StartError(self.gone_early, code="gate")
+        return message

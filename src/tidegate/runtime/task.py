@@ -17,6 +17,7 @@ from tidegate.model.value import Value
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.runtime.channel import ASK, NO_ONE
 from tidegate.runtime.environment import task_environment, without_proxies
+from tidegate.runtime.inspection import wants_inspection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,6 +145,7 @@ def run_behind_gate(
         met = {phase: Services(policy, Phase(phase), ports).met for phase in {first, order.phase}}
     names = own_names(node_name(order.container)) if captured else ()
     caller = order.environ if order.container is None else _in_container(hold, order.container, order.environ)
+    roots = _roots(hold, order.environ) if link.authority or (policy is not None and wants_inspection(policy)) else ""
     if policy is not None:
         link.configure(
             {
@@ -161,6 +163,7 @@ def run_behind_gate(
                 "state": order.state,
                 "home": order.environ.get("HOME", "/"),
                 "wait_seconds": order.wait_seconds,
+                "roots": roots,
                 **_about(order, hold.name),
             }
         )
@@ -179,8 +182,15 @@ def run_behind_gate(
         own_names=(OWN4, OWN6, *names) if captured else (),
     )
 
+    trust: tuple[tuple[str, bytes], ...] = ()
+    if roots:
+        from tidegate.runtime.trust import trust_files, trusting
+
+        link.confirm_known()
+        trust, environment = trust_files(roots, link.authority), trusting(environment)
+
     def launch(command: tuple[str, ...], phase: str, streams: StdioPlan) -> Front:
-        spec = _spec(order, environment, streams).replace(argv=command)
+        spec = _spec(order, environment, streams).replace(argv=command, trust=trust)
         spec = spec.replace(met=met[phase])
         if command is order.command:
             spec = spec.replace(published=tuple(one.inside for one in order.publish))
@@ -245,6 +255,30 @@ def run_behind_gate(
     else:
         rows, more = counted
     return Ended(outcome, tuple(rows), more, sentence)
+
+
+def _roots(hold: Hold, environ: Mapping[str, str]) -> str:
+    """Return what destinations are verified against where some hosts are read inside TLS, as PEM.
+
+    Raises:
+        StartError: where the hold could not make the task trust its authority.
+    """
+    from tidegate.runtime.trust import roots_of
+
+    if not getattr(hold, "gives_trust", False):
+        raise StartError(
+            f"the policy names methods or paths, and the hold {hold.name!r} cannot give the task its certificate",
+            fix="--hold netns, or leave methods and paths out",
+            code="hold-trust",
+        )
+    roots = roots_of(environ)
+    if not roots:
+        raise StartError(
+            "the policy names methods or paths, and this machine has no roots to verify destinations against",
+            fix="install ca-certificates, or set SSL_CERT_FILE",
+            code="no-roots",
+        )
+    return roots
 
 
 def run_without_gate(

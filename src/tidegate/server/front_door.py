@@ -336,10 +336,10 @@ class _Front:
                     "files": task.policy.files,
                     "met": met,
                     "ports": {name: ports_of(policy, Phase(name)) for name in met},
+                    "authority": task.reads(policy),
                 },
             ]
         )
-
         if self._exec is not None and self._exec.ask == ASK:
             self._asking = self._exec
             self._terminals.join(self._exec)

@@ -12,6 +12,7 @@ Rules of the file:
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING
 
 from tidegate.gate.task import GateTask
@@ -19,7 +20,9 @@ from tidegate.holds.inside import MOULD
 from tidegate.model.errors import StartError
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import Phase, Verdict
+from tidegate.runtime.inspection import make_reading, wants_inspection
 from tidegate.runtime.served import serve_sockets
+from tidegate.runtime.trust import roots_of
 from tidegate.server.books import ExecBooks
 from tidegate.server.changes import changed
 from tidegate.server.shapes import task_shape
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from tidegate.model.publish import Publish
     from tidegate.model.question import FolderKey
     from tidegate.policy.policy import Policy
+    from tidegate.runtime.inspection import Reading
     from tidegate.runtime.served import Served
     from tidegate.server.books import TaskBooks
     from tidegate.server.changes import Remembered
@@ -77,6 +81,7 @@ class Living:
         self.by = by
         self.warnings = warnings
         self.books: TaskBooks | None = None  # None where none of its commands has a gate
+        self.reading: Reading | None = None  # what reads inside TLS for it, once a command of a policy that asks began
         self.operator: dict[str, Verdict] = {}
         self.remembered: tuple[Remembered, ...] = ()
         self.paused = False
@@ -85,6 +90,16 @@ class Living:
         self.setting_up: Exec | None = None  # the command before which it runs now
         self.execs: dict[str, Exec] = {}
         self.begun = 0  # how many commands it has had
+
+    def reads(self, policy: Policy) -> tuple[str, ...]:
+        """Make what reads inside TLS for it, where its policy asks; return the certificates that it trusts, as PEM.
+
+        Raises:
+            StartError: where what it needs is not there.
+        """
+        if self.reading is None and wants_inspection(policy):
+            self.reading = make_reading(policy, self.id, roots_of(os.environ), time.time)  # noqa: TID251  the clock comes in here
+        return self.reading.authority if self.reading is not None else ()
 
     @property
     def ends_with_its_command(self) -> bool:
@@ -178,6 +193,7 @@ class Exec:
             raise
         gate_task = GateTask(task.id, policy, task.phase, recorder=self.books, asks=self.ask != "no")
         gate_task.pause(paused=task.paused)
+        gate_task.inspector = task.reading.inspector if task.reading is not None else None
         other = next((one.gate_task for one in task.execs.values() if one.gate_task is not None), None)
         if other is not None:
             gate_task.join(other)

@@ -40,9 +40,9 @@ class World:
         """The leaf that a client of the task is shown."""
         return self.contexts.client(to(name), b"")
 
-    def reach(self, name: str = "a.test") -> tuple[Tls, ssl.SSLObject]:
+    def reach(self, port: int = 443) -> tuple[Tls, ssl.SSLObject]:
         """Shake hands with the destination, and take what it says afterwards (tickets)."""
-        ours = self.contexts.upstream(to(name), ())
+        ours = self.contexts.upstream(Destination(canonical_host("a.test"), port), ())
         come, go = ssl.MemoryBIO(), ssl.MemoryBIO()
         theirs = self.server.wrap_bio(come, go, server_side=True)
         done = False
@@ -94,9 +94,8 @@ def test_contexts_and_sessions_are_bounded(world: World, monkeypatch: pytest.Mon
     for number in range(5):
         world.client(f"h{number}.test")
     assert [key[0] for key in world.contexts._leafs] == ["h2.test", "h3.test", "h4.test"]
-    tls, _ = world.reach()
     for port in range(1, 6):
-        world.contexts.reached(Destination(canonical_host("a.test"), port), tls)
+        world.reach(port)[0].worked()
     assert len(world.contexts._sessions) == 3
 
 
@@ -112,17 +111,17 @@ def test_sessions_are_for_one_host_port_and_an_hour(world: World) -> None:
     """B113: resumed for the same destination only, and the certificate is verified anew after an hour."""
     first, theirs = world.reach()
     assert not theirs.session_reused
-    world.contexts.reached(to("a.test"), first)
+    first.worked()
     second, theirs = world.reach()
     assert theirs.session_reused
-    world.contexts.reached(to("a.test"), second)
+    second.worked()
     world.now += terminate.SESSION_SECONDS + 1  # counted from the first, whose certificate was verified
     assert not world.reach()[1].session_reused
 
 
 def test_another_host_never_gets_a_session(world: World) -> None:
     """INS-3: a destination that is good for one name is verified anew for another, and fails."""
-    world.contexts.reached(to("a.test"), world.reach()[0])
+    world.reach()[0].worked()
     ours = world.contexts.upstream(to("b.test"), ())
     with pytest.raises(ssl.SSLError):
         _shake_with(world, ours)

@@ -1,0 +1,58 @@
+"""The inspector of one task, where its policy asks for one (INS-1).
+
+It is made where the gate runs, because its authority's key never leaves that process; what others get of it are its
+certificates. The heavy modules are imported only here, and only then.
+"""
+
+from __future__ import annotations
+
+from tidegate.model.errors import StartError
+from tidegate.policy.scope import scope_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidegate.inspect.terminate import Contexts
+    from tidegate.policy.policy import Policy
+
+PACKAGES = {"cryptography": "cryptography>=42", "h2": "h2>=4.4"}
+"""What is imported, and what is installed for it; pyproject's extra `inspect` has the same."""
+
+
+class Reading:
+    """An inspector, and the certificates that its task is to trust, as PEM."""
+
+    __slots__ = ("authority", "inspector")
+
+    def __init__(self, inspector: Contexts, authority: tuple[str, ...]) -> None:
+        self.inspector = inspector
+        self.authority = authority
+
+
+def wants_inspection(policy: Policy) -> bool:
+    """Whether some host of the policy is read inside TLS."""
+    return bool(scope_of(policy))
+
+
+def make_reading(policy: Policy, task: str, roots: str, wall: Callable[[], float]) -> Reading | None:
+    """Make what reads for a task; None where its policy wants nothing read. `roots` are PEM.
+
+    Raises:
+        StartError: where the packages for it are not there.
+    """
+    scope = scope_of(policy)
+    if not scope:
+        return None
+    try:
+        from tidegate.inspect.authority import Authority
+        from tidegate.inspect.terminate import Contexts
+    except ImportError as error:
+        wanted = " ".join(repr(one) for one in PACKAGES.values())
+        raise StartError(
+            f"the policy names methods or paths, and the packages that read inside TLS are not installed ({error})",
+            fix=f"pip install {wanted}",
+            code="packages",
+        ) from None
+    authority = Authority(scope, task, wall)
+    return Reading(Contexts(authority, roots, wall), tuple(one.decode("ascii") for one in authority.certificates))

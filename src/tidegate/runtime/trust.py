@@ -1,0 +1,117 @@
+"""What a task trusts where some of its hosts are read: files it cannot write, and variables (INS-2; B109, B110).
+
+Rules of the file:
+
+* The bundle is the machine's roots, the roots that the caller's own variables name, and the authority of the task:
+  nothing that was trusted before is trusted no more. The same roots, without that authority, are what destinations
+  are verified against.
+* Nothing of the machine is written. The files are made in the task's own mounts, also over the distribution's bundles,
+  which a program without any variable reads.
+* Which variables are set is the table in client_settings.
+
+What it does not do: look into a Java trust store that the caller names on a java command line; that wins.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tidegate.runtime.client_settings import TRUST
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+FOLDER = "/run/tidegate"  # the task's own /run
+BUNDLE = f"{FOLDER}/ca.pem"
+JAVA = f"{FOLDER}/ca.p12"
+SYSTEM_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Arch, NixOS
+    "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora, RHEL
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/ca-bundle.pem",  # openSUSE
+    "/var/lib/ca-certificates/ca-bundle.pem",
+    "/etc/ssl/cert.pem",  # Alpine
+)
+_MOST = 1 << 24  # bytes of one file: the largest bundle in use has a quarter of a MiB
+_BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+
+
+def roots_of(environ: Mapping[str, str]) -> str:
+    """Return the machine's roots and those that the caller's variables name, each once, as PEM."""
+    paths = [path for path in SYSTEM_BUNDLES if os.path.isfile(path)][:1]
+    paths += [environ[name] for name, *_ in TRUST if environ.get(name)]
+    for folder in environ.get("SSL_CERT_DIR", "").split(":"):
+        paths += _in_folder(folder)
+    found: dict[str, None] = {}
+    for path in dict.fromkeys(paths):
+        found.update(dict.fromkeys(_certificates(_read(path))))
+    return "".join(f"{one}\n" for one in found)
+
+
+def trust_files(roots: str, authority: Iterable[str]) -> tuple[tuple[str, bytes], ...]:
+    """Return the files of a task: (path, content); those over the distribution's paths count only where one is."""
+    bundle = roots + "".join(one if one.endswith("\n") else f"{one}\n" for one in authority)
+    data = bundle.encode("ascii")
+    return ((BUNDLE, data), (JAVA, _java_store(bundle)), *((path, data) for path in SYSTEM_BUNDLES))
+
+
+def trusting(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return a task's variables with those by which its programs find the bundle."""
+    changed = dict(environment)
+    for name, value, join, *_ in TRUST:
+        text = value.replace("@BUNDLE@", BUNDLE).replace("@JAVA@", JAVA)
+        before = changed.get(name)
+        changed[name] = f"{before} {text}" if before and join == "append" else text
+    return changed
+
+
+def _in_folder(folder: str) -> list[str]:
+    if not os.path.isabs(folder):
+        return []
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    return [os.path.join(folder, name) for name in names if name.endswith((".pem", ".crt", ".cer"))]
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read(_MOST)
+    except OSError:
+        return ""  # nothing could be read from it before, either
+
+
+def _certificates(text: str) -> list[str]:
+    # Each block as it stands, without what is written around it.
+    found = []
+    at = text.find(_BEGIN)
+    while at >= 0:
+        end = text.find(_END, at)
+        if end < 0:
+            break
+        block = text[at : end + len(_END)]
+        found.append("\n".join(line.strip() for line in block.splitlines()))
+        at = text.find(_BEGIN, end)
+    return found
+
+
+def _java_store(bundle: str) -> bytes:
+    # A trust store without a password: what is in it is public, and the JVM reads it without being told one.
+    import warnings
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import NoEncryption, pkcs12
+
+    certificates = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of roots with odd serial numbers, which are what they are
+        for number, one in enumerate(_certificates(bundle)):
+            try:
+                certificate = x509.load_pem_x509_certificate(one.encode("ascii"))
+            except ValueError:
+                continue  # some old root that this library refuses; Java would too
+            certificates.append(pkcs12.PKCS12Certificate(certificate, b"root-%d" % number))
+    return pkcs12.serialize_java_truststore(certificates, NoEncryption())
