@@ -78,8 +78,8 @@ class Link:
     def confirm_known(self) -> None:
         """Wait until the gate has taken in what is to be run."""
         if not self.known:
-            _, told = self._expect("ready")
-            self.authority = tuple(told["authority"])
+            for told in self._expect("ready")[1:]:
+                self.authority = tuple(told.get("authority", ()))
             self.known = True
 
     def follow(self, phase: str, sockets: TaskSockets) -> None:

@@ -62,7 +62,7 @@ class ServerLink(Link):
         """Tell the server of one more command of a task it has; return what it says of that task."""
         answer: dict[str, Any] = self._ask(["exec", {**order, "version": __version__}], "ready")
         self.known = True
-        self.authority = tuple(answer["authority"])
+        self.authority = tuple(answer.get("authority", ()))
         return answer
 
     def do(self, verb: str, **order: Any) -> Any:
