@@ -8,7 +8,9 @@ from typing import Any
 
 from tests.unit.server.api.running import Whole
 
-OPEN = {("post", "/api/session"), ("post", "/api/webhook/answer"), ("get", "/api/openapi.json")}  # a code or token each
+OPEN = {  # a code or a token each, a token's number, nothing
+    ("post", "/api/session"), ("post", "/api/webhook/answer"), ("post", "/api/proof"), ("get", "/api/openapi.json"),
+}  # fmt: skip
 ONLY_UNIX = {("post", "/api/codes")}
 
 

@@ -22,10 +22,18 @@ from tests.unit.server.api.running import Whole
 if TYPE_CHECKING:
     from pathlib import Path
 
+TOO_LARGE = 413
+
+
+def bad_data_rejection(context: Any, response: Any, case: Any) -> Any:
+    """As schemathesis has it; a body that is bad and too large is refused for the second before it is read."""
+    return None if response.status_code == TOO_LARGE else negative_data_rejection(context, response, case)
+
+
 CHECKS: list[Any] = [
     not_a_server_error,
     content_type_conformance,
-    negative_data_rejection,
+    bad_data_rejection,
     response_schema_conformance,
     status_code_conformance,
     unsupported_method,

@@ -10,12 +10,14 @@ import json
 import os
 import shutil
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from playwright.sync_api import sync_playwright
 
 from tests.clients.kit import absent
+from tests.clients.table import MODULES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request
@@ -27,6 +29,9 @@ FLAGS = (
     "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--disable-quic",
 )  # fmt: skip
+AXE = Path(MODULES) / "axe-core" / "axe.min.js"
+_RUN_AXE = """async () => (await axe.run()).violations.map(
+  (one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => node.target.join(" ")).join(", ")}`)"""
 _LINE_LOST = ("net::ERR_CONNECTION_REFUSED", "net::ERR_INCOMPLETE_CHUNKED_ENCODING", "net::ERR_CONNECTION_RESET")
 
 
@@ -82,6 +87,15 @@ class Visit:
     def expect_line(self, state: str) -> None:
         """Wait until the page says that its line to the server is so."""
         self.page.locator(f"#link[data-state={state}]").wait_for()
+
+    def axe(self) -> list[str]:
+        """Return what axe finds against the page as it is; where it is not on this machine, the test is left out."""
+        if not AXE.exists():
+            absent("axe-core")
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(AXE.read_text())
+        found: list[str] = self.page.evaluate(_RUN_AXE)
+        return found
 
     def go(self, page: str) -> None:
         """Go to a page of the portal by its address."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.clients.kit import absent
-from tests.clients.table import MODULES
 from tests.served import until
 
 if TYPE_CHECKING:
@@ -17,9 +14,6 @@ if TYPE_CHECKING:
     from tests.portal.kit import Curls, Visit
     from tests.served import Served
 
-AXE = Path(MODULES) / "axe-core" / "axe.min.js"
-RUN = """async () => (await axe.run()).violations.map(
-  (one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => node.target.join(" ")).join(", ")}`)"""
 WIDE = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -28,14 +22,11 @@ WIDE = "() => document.documentElement.scrollWidth - document.documentElement.cl
 @pytest.mark.parametrize("width", [360, 1440])
 def test_every_page(visit: Callable[..., Visit], served: Served, curls: Curls, scheme: str, width: int) -> None:
     """SRV-3: with a question, a rule, a task that ended and one that lives, on every page."""
-    if not AXE.exists():
-        absent("axe-core")
     one = visit(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    one.page.evaluate(AXE.read_text())
 
     def judge(what: str) -> None:
         one.page.evaluate("scrollTo(0, 0)")
-        assert one.page.evaluate(RUN) == [], what
+        assert one.axe() == [], what
         assert one.page.evaluate(WIDE) == 0, f"{what} is wider than {width} pixels"
 
     judge("the first page with nothing")
@@ -79,5 +70,4 @@ def test_every_page(visit: Callable[..., Visit], served: Served, curls: Curls, s
     one.page.evaluate("sessionStorage.clear()")
     one.page.reload()
     one.page.get_by_role("heading", name="Sign in").wait_for()
-    one.page.evaluate(AXE.read_text())
     judge("signing in")

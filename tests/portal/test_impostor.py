@@ -59,6 +59,7 @@ def test_who_cannot_prove_it_gets_nothing(visit: Callable[..., Visit], served: S
             _ask_again(one, impostor)
             one.expect_line("stranger")
             one.page.locator("#banner", has_text=WORDS).wait_for()
+        assert one.axe() == []
         one.go("rules")
         one.go("tasks")
         _ask_again(one, impostor)

@@ -38,6 +38,7 @@ def test_an_open_connection_is_seen_while_it_lasts(visit: Callable[..., Visit], 
     one.page.locator(".line[data-how=open] .size", has_text="↑ 5.0 KB").wait_for()
     one.page.locator(".panel .sum", has_text="0 connections · 1 open").wait_for()
     row.click()
+    assert one.axe() == []
     about = one.page.locator(".detail")
     assert "open, tunneled" in about.inner_text()
     assert "Address\n1.2.3.4" in about.inner_text()

@@ -23,9 +23,10 @@ def test_the_table_holds_what_the_api_promises() -> None:
         assert ("GET", f"/api/{path}") in found
     for operation in operations:
         if operation.method != "GET":
-            assert operation.role == OWNER or operation.path in {"/api/session", "/api/webhook/answer"}
+            assert operation.role == OWNER or operation.path in {"/api/session", "/api/proof", "/api/webhook/answer"}
     assert {operation.path for operation in operations if operation.role == ANYONE} == {
         "/api/session",
+        "/api/proof",
         "/api/webhook/answer",
         "/api/openapi.json",
     }
