@@ -223,9 +223,31 @@ for number in range(600):
         pytest.skip("this kernel does not show what it tracks")
 
     def ended() -> list[str]:
+        over, tasks = (" TIME_WAIT ", " CLOSE ", " udp "), (" dport=3128 ", " dst=1.2.3.4 ", " dport=53 ")
         with open(table, encoding="ascii") as file:
-            return [line for line in file if " TIME_WAIT " in line or " CLOSE " in line or " udp " in line]
+            return [line for line in file if any(map(line.__contains__, over)) and any(map(line.__contains__, tasks))]
 
     began = time.monotonic()
     until(lambda: not ended(), "what has ended is not forgotten")
     assert time.monotonic() - began < 25, "by itself the kernel forgets in 30 seconds, and in 120"
+
+
+def test_a_captured_connection_that_its_client_closed_is_over(lab: Lab, server: Served) -> None:
+    """HLD-6: the gate's end of it waits for nothing, however many there were."""
+    lab.origin("raw", "1.2.3.4", 443)
+    code = """
+import socket
+for number in range(100):
+    with socket.create_connection(("1.2.3.4", 1000 + number), 10):
+        pass
+"""
+    done = server.tidegate(*HELD, "--", PYTHON, "-c", code)
+    assert done.returncode == 0, done.stderr
+
+    def waiting() -> int:
+        with open("/proc/net/tcp", encoding="ascii") as table:
+            return sum(line.split()[3] == "09" for line in table)  # TCP_LAST_ACK
+
+    began = time.monotonic()
+    until(lambda: not waiting(), "ends of the gate wait for packets that cannot be sent")
+    assert time.monotonic() - began < 25

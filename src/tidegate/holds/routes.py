@@ -68,16 +68,20 @@ def have_ipv6(own6: str = inside.OWN6) -> bool:
     return True
 
 
-def _messages(family: int, own: str) -> list[Message]:
+def address_of_lo(family: int, own: str, flags: int = NLM_F_ACK | NLM_F_CREATE) -> Message:
+    """The request that gives `lo` one more address."""
     address = inside.packed(own)
-    width = len(address) * 8
     # struct ifaddrmsg: family, prefix length, flags, scope, index
-    head = struct.pack("=BBBBI", family, width, IFA_F_NODAD, RT_SCOPE_UNIVERSE, LOOPBACK)
+    head = struct.pack("=BBBBI", family, len(address) * 8, IFA_F_NODAD, RT_SCOPE_UNIVERSE, LOOPBACK)
     body = head + attribute(IFA_LOCAL, address) + attribute(IFA_ADDRESS, address)
-    flags = NLM_F_ACK | NLM_F_CREATE
+    return Message(f"the address {own}", RTM_NEWADDR, flags, body)
+
+
+def _messages(family: int, own: str) -> list[Message]:
+    route = _route(family, inside.packed(own))
     return [
-        Message(f"the address {own}", RTM_NEWADDR, flags, body),
-        Message("the route to everywhere", RTM_NEWROUTE, flags, _route(family, address)),
+        address_of_lo(family, own),
+        Message("the route to everywhere", RTM_NEWROUTE, NLM_F_ACK | NLM_F_CREATE, route),
     ]
 
 

@@ -4,6 +4,11 @@ A routing rule for the range's uids says that every address is local. So a conne
 none, for the table to lead to the gate; and where somebody removes that table, what a task sends is delivered to this
 machine itself until the task has been ended, and never leaves it. By rtnetlink, so that no `ip` is needed
 (`ip rule`, `ip route show table 3128` show it). It stays, like the table. ip-rule(8), linux/fib_rules.h.
+
+The source of such connections is an address that `lo` is given, and not 127.0.0.1: the last packet of a connection that
+its client has closed is sent by the kernel itself, which is nobody of the range. It looks for a route as for anybody's,
+and finds none for what comes from 127.0.0.1; the gate's end would wait for that packet for minutes, one for each
+connection that was ever captured.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ from tidegate.holds.routes import (
     RTN_LOCAL,
     RTPROT_STATIC,
     WITHOUT_IPV6,
+    address_of_lo,
 )
 from tidegate.holds.uid_table import FIRST, LAST
 
@@ -48,7 +54,7 @@ def keep_at_home(first: int = FIRST, last: int = LAST) -> None:
     """
     wire = netlink.connect(netlink.NETLINK_ROUTE)
     try:
-        for family, source in ((AF_INET, "127.0.0.1"), (AF_INET6, "::1")):
+        for family, source in ((AF_INET, inside.OWN4), (AF_INET6, "::1")):
             try:
                 for message in _messages(family, source, first, last):
                     _make(wire, message)
@@ -76,7 +82,9 @@ def _messages(family: int, source: str, first: int, last: int) -> list[Message]:
     rule = struct.pack("=BBBBBBBBI", family, 0, 0, 0, 0, 0, 0, _FR_ACT_TO_TBL, 0)
     rule += attribute(_FRA_PRIORITY, struct.pack("=I", PRIORITY)) + attribute(_FRA_TABLE, struct.pack("=I", ROUTES))
     rule += attribute(_FRA_UID_RANGE, struct.pack("=II", first, last))
+    made = [address_of_lo(family, source, flags)] if family == AF_INET else []
     return [
+        *made,
         Message("the route of tasks to this machine", RTM_NEWROUTE, flags, route),
         Message("the routing rule of tasks", _RTM_NEWRULE, flags, rule),
     ]

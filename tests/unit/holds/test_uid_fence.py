@@ -97,7 +97,7 @@ def source(address):
 print(as_user(30001, datagram, '1.2.3.4', 9), as_user(30001, source, '1.2.3.4'), as_user(12345, source, '1.2.3.4'))
 """
     )
-    assert fenced(code) == "silence 127.0.0.1 ENETUNREACH\n"
+    assert fenced(code) == "silence 198.18.0.1 ENETUNREACH\n"
 
 
 def test_a_table_that_differs_is_replaced_while_nobody_lives_by_it() -> None:
