@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from tidegate.holds import selftest
+from tidegate.holds.container.engine import PODMAN
 from tidegate.holds.container.profile import profile
 from tidegate.holds.messages import ended_early
 
@@ -35,8 +36,10 @@ def confining(engine: Engine, folder: str) -> list[str]:
 
 
 def engine_options(engine: Engine) -> list[str]:
-    """What the engines call differently: docker gives a cgroup namespace of its own by the daemon's default only."""
-    return ["--http-proxy=false"] if engine.name == "podman" else []
+    """What podman needs besides: no proxy of the caller's, and where it is rootless the caller's own number inside."""
+    if engine.name != PODMAN:
+        return []
+    return ["--http-proxy=false", *(("--userns", "keep-id") if engine.facts().rootless else ())]
 
 
 def check_process(pid: int, before: int) -> None:

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 _DETACH = "ctrl-^,ctrl-\\,ctrl-^,ctrl-\\,ctrl-^"  # ctrl-p, which people type, would begin the default
 
-_ENGINES_OWN = 1 << 8  # how `start` ends where it cannot start a container, and commands may end, too
+_ENGINES_OWN = frozenset(code << 8 for code in (1, 125, 126, 127))
+"""How `start` ends where it cannot start a container; commands may end so, too."""
 
 
 class ContainerTask(RunningTask):
@@ -176,7 +177,7 @@ class ContainerHold:
             engine.signal(worker, number)
 
         def ran(status: int) -> bool:
-            return status != _ENGINES_OWN or engine.has_begun(worker)
+            return status not in _ENGINES_OWN or engine.has_begun(worker)
 
         run_init(
             wire,

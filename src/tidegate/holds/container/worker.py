@@ -21,7 +21,7 @@ from tidegate.model.errors import StartError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from tidegate.holds.container.engine import Engine
@@ -97,7 +97,7 @@ def create_worker(
         *("--name", name, "--entrypoint", "", "--interactive", "--restart", "no", "--log-driver", "none"),
         *channel.network,
         *confining(engine, folder),
-        *_user(engine),
+        *_user(engine, channel.network),
         *_init(engine),
         *("--workdir", spec.cwd),
         *mounts_of(spec, plan),
@@ -142,13 +142,17 @@ def variables_file(folder: str, env: Mapping[str, str], image: Mapping[str, str]
     return _write(folder, _ENVIRONMENT, _lines(env, image))
 
 
-def _user(engine: Engine) -> list[str]:
-    """The options by which the worker's user is who called."""
+def _user(engine: Engine, network: Sequence[str]) -> list[str]:
+    """The options by which the worker's user is who called.
+
+    Whose network it joins has the same users, for rootless podman: else the kernel does not let it mount its own /sys.
+    """
     me = f"{os.geteuid()}:{os.getegid()}"
     if not engine.facts().rootless:
         return ["--user", me]
     if engine.name == PODMAN:
-        return ["--userns", "keep-id", "--user", me]
+        joined = [text for text in network if text.startswith("container:")]
+        return ["--user", me, *(part for text in joined for part in ("--userns", text))]
     return ["--user", "0:0"]  # in a rootless docker, root is who called
 
 
