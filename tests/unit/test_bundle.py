@@ -81,5 +81,4 @@ def test_it_holds_what_run_and_its_gate_import() -> None:
     finally:
         del sys.path[0]
     for module in SKIPPED:
-        path = ROOT / "src" / "tidegate" / module
-        assert path.exists() or path.with_suffix(".py").exists(), module
+        assert list((ROOT / "src" / "tidegate").glob(f"{module}*")), module

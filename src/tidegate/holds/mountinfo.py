@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tidegate.model.value import Value
 
+_indexed: tuple[tuple[Mount, ...], dict[str, Mount]] = (), {}
 MOUNTINFO = "/proc/self/mountinfo"
 
 
@@ -84,11 +85,15 @@ def aliases(path: str, mounts: tuple[Mount, ...]) -> tuple[str, ...]:
 
 def mount_of(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
     """The mount that `path` lies on: the longest mount point above it, the latest of those that share it."""
-    best = None
-    for mount in mounts:
-        if is_within(path, mount.point) and (best is None or len(mount.point) >= len(best.point)):
-            best = mount
-    return best
+    global _indexed  # noqa: PLW0603  one table serves a start, and is asked about each path of it
+    if _indexed[0] is not mounts:
+        _indexed = mounts, {mount.point: mount for mount in mounts}
+    points = _indexed[1]
+    while path not in points:
+        if path == "/":
+            return None
+        path = path.rpartition("/")[0] or "/"
+    return points[path]
 
 
 def _join(folder: str, rest: str) -> str:

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 READ_ONLY = linux.MOUNT_ATTR_RDONLY
 SAFE = linux.MOUNT_ATTR_NOSUID | linux.MOUNT_ATTR_NODEV
 INERT = SAFE | linux.MOUNT_ATTR_NOEXEC
+_REAL = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_RESOLVE_NO_SYMLINKS = 4  # linux/openat2.h
+# struct open_how: flags, mode, resolve, each 64 bits
+_HOW = b"".join(value.to_bytes(8, "little") for value in (_REAL, 0, _RESOLVE_NO_SYMLINKS))
+_NO_OPENAT2 = frozenset((errno.ENOSYS, errno.EPERM))  # some container engines' filters do not know it
 
 
 def clone(path: str, *, recursive: bool = True) -> int:
@@ -37,11 +42,24 @@ def open_real(path: str) -> int:
     Raises:
         OSError: ENOTDIR where one was.
     """
+    try:
+        return linux.call("openat2", linux.AT_FDCWD, linux.path("/" + path), _HOW, len(_HOW))
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
+        if error.errno not in _NO_OPENAT2:
+            error.filename = path
+            raise
+    return _walked(path)
+
+
+def _walked(path: str) -> int:
+    """As `open_real`, one part after the other."""
     at = os.open("/", os.O_PATH | os.O_CLOEXEC)
     try:
         for name in path.split("/"):
             if name:
-                below = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+                below = os.open(name, _REAL, dir_fd=at)
                 os.close(at)
                 at = below
     except BaseException:

@@ -28,13 +28,15 @@ if TYPE_CHECKING:
 MAX_SYMLINKS = 40  # path_resolution(7)
 
 
-def names_on_the_way(path: str) -> list[tuple[str, str]]:
+def names_on_the_way(path: str, seen: dict[str, str] | None = None) -> list[tuple[str, str]]:
     """Each (real folder, name) that is looked up when `path` is opened, symlinks and what they lead through included.
 
+    What was `seen` of names on other paths is not looked up again: where a link leads, '' for what is none.
     Ends early where the kernel would: at what does not exist, is too long, or is a symlink too many. What a task left
     lying must not stop the next start.
     """
-    found: list[tuple[str, str]] = []
+    found: dict[tuple[str, str], None] = {}
+    seen = {} if seen is None else seen
     folder = "/"
     waiting = _parts(path)[::-1]
     links = 0
@@ -43,32 +45,34 @@ def names_on_the_way(path: str) -> list[tuple[str, str]]:
         if name == "..":
             folder = os.path.dirname(folder)
             continue
-        here = os.path.join(folder, name)
-        try:
-            mode = os.lstat(here).st_mode
-        except OSError:
-            break
-        if (folder, name) not in found:
-            found.append((folder, name))
-        if not stat.S_ISLNK(mode):
+        here = f"{folder if folder != '/' else ''}/{name}"
+        target = seen.get(here)
+        if target is None:
+            try:
+                target = os.readlink(here) if stat.S_ISLNK(os.lstat(here).st_mode) else ""
+            except OSError:
+                break
+            seen[here] = target
+        found[folder, name] = None
+        if not target:
             folder = here
             continue
         links += 1
         if links > MAX_SYMLINKS:
             break
-        target = os.readlink(here)
         if target.startswith("/"):
             folder = "/"
         waiting += _parts(target)[::-1]
-    return found
+    return list(found)
 
 
 def needed_pins(paths: Iterable[str], uid: int) -> list[tuple[str, str]]:
     """The names on the way to these paths that a task of this user could rename or replace."""
     wanted: dict[tuple[str, str], None] = {}
     open_folders: dict[str, bool] = {}
+    seen: dict[str, str] = {}
     for path in paths:
-        for folder, name in names_on_the_way(path):
+        for folder, name in names_on_the_way(path, seen):
             if folder not in open_folders:
                 open_folders[folder] = could_write(folder, uid)
             if open_folders[folder]:

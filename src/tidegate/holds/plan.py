@@ -17,6 +17,7 @@ from tidegate.holds.inside import OFF
 from tidegate.holds.layers import Step, Wishes, readonly_at, steps
 from tidegate.holds.mountinfo import aliases, is_within, read_mounts
 from tidegate.holds.name_files import RESOLV_TEXT, name_files, own_files
+from tidegate.holds.paths import found_path, real_path
 from tidegate.holds.pins import could_write, needed_pins
 from tidegate.holds.sockets import listed_sockets
 from tidegate.model.errors import StartError
@@ -84,7 +85,7 @@ def make_plan(spec: LaunchSpec, uid: int, closed: tuple[str, ...] = ()) -> Plan:
     _check_workspace(spec.workspace, replaced, hidden)
     shares = tuple(_share(share, hidden) for share in spec.shares)
     bound = [share for share in shares if not is_within(share.path, "/dev") or is_within(share.path, SHARED_MEMORY)]
-    home = os.path.realpath(spec.env.get("HOME", "/"))
+    home = real_path(spec.env.get("HOME", "/"))
     kept = [path for path in (spec.workspace, home) if path and _is_below(path, replaced) and os.path.exists(path)]
     bound += [Bound(path, readonly=False) for path in kept]
     view = steps(_wishes(spec, shares, hidden, table, uid))
@@ -137,12 +138,12 @@ def _wishes(
 
 
 def _real(paths: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(os.path.realpath(path) for path in paths if os.path.exists(path)))
+    return tuple(dict.fromkeys(real for real in map(found_path, paths) if real))
 
 
 def _still_real(paths: tuple[str, ...]) -> tuple[str, ...]:
     """Those that are there and no symlink leads to: another task could have put one there since they were chosen."""
-    return tuple(path for path in paths if os.path.realpath(path) == path and os.path.exists(path))
+    return tuple(path for path in paths if found_path(path) == path)
 
 
 def _children(folder: str) -> tuple[str, ...]:
@@ -184,7 +185,7 @@ def _replaced(spec: LaunchSpec, closed: tuple[str, ...]) -> tuple[str, ...]:
     found: list[str] = []
     runtime = spec.env.get("XDG_RUNTIME_DIR")
     for path in (*OWN_FOLDERS, *closed, runtime):
-        real = os.path.realpath(path) if path and path.startswith("/") else ""
+        real = real_path(path) if path and path.startswith("/") else ""
         if not os.path.isdir(real) or any(is_within(real, other) for other in (*found, *SYSTEM_FOLDERS[:2])):
             continue
         if path == runtime and real in ("/", os.path.realpath(spec.env.get("HOME", "/"))):
@@ -225,7 +226,7 @@ def _hidden(paths: tuple[str, ...]) -> tuple[str, ...]:
     """The real paths of what is hidden; what is not there is made, unless this user (and so the task) could not."""
     found = []
     for path in paths:
-        real = os.path.realpath(path)
+        real = real_path(path)
         if not os.path.lexists(real):
             try:
                 os.makedirs(real, 0o700, exist_ok=True)
@@ -302,7 +303,8 @@ def _sockets(
     """The sockets that stay in sight: not in a folder that is replaced, and not shared by the person."""
     visible = []
     for listed in listed_sockets():
-        for path in (os.path.realpath(listed), *aliases(os.path.realpath(listed), table)):
+        real = real_path(listed)
+        for path in (real, *aliases(real, table)):
             if any(is_within(path, share.path) for share in shares) or _is_within_any(path, hidden):
                 continue
             if any(is_within(path, own) for own in replaced) and not any(is_within(path, one.path) for one in bound):

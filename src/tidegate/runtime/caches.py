@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 
 from tidegate.holds.mountinfo import is_within
+from tidegate.holds.paths import real_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def writable_folders(environ: Mapping[str, str], home: str) -> dict[str, str]:
 
 def not_led_astray(folders: Mapping[str, str], guarded: Iterable[str]) -> tuple[str, ...]:
     """Return the real paths without those that a link leads into what is protected: no tool of a cache's does that."""
-    real = [os.path.realpath(path) for path in guarded]
+    real = [real_path(path) for path in guarded]
     return tuple(
         place for place, path in folders.items() if place == path or not any(is_within(place, one) for one in real)
     )
@@ -124,8 +125,8 @@ def _sound(path: str, home: str) -> str:
     expected = path
     if home and is_within(path, home):
         first, slash, rest = path[len(home) + 1 :].partition("/")
-        expected = f"{os.path.realpath(f'{home}/{first}')}{slash}{rest}"
-    real = os.path.realpath(path)
+        expected = f"{real_path(f'{home}/{first}')}{slash}{rest}"
+    real = real_path(path)
     fine = real == expected and path != home and real != "/" and not (home and is_within(home, real))
     # A folder that cannot be looked into may hold settings that are protected, and they could not be.
     return real if fine and (os.path.isfile(real) or os.access(real, os.R_OK | os.X_OK)) else ""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 
 from tidegate.holds.mountinfo import is_within
+from tidegate.holds.paths import found_path, real_path
 from tidegate.holds.pins import could_write, needed_pins
 from tidegate.model.errors import StartError
 from tidegate.model.value import Value
@@ -169,10 +170,10 @@ class _Look:
 
     def add(self, path: str) -> None:
         """Protect one path: as it is, or from coming to be."""
-        real = os.path.realpath(path)
-        if os.path.exists(path):
-            self._guard(path)
+        if real := found_path(path):
+            self._guard(path, real)
             return
+        real = os.path.realpath(path)
         if os.path.islink(path):
             self._guard(path)
         shut = _shut_above(real)
@@ -183,7 +184,7 @@ class _Look:
 
     def program_folder(self, path: str) -> None:
         """Protect a folder on the PATH, and the libraries of what is in it, where this user could change it."""
-        real = os.path.realpath(path)
+        real = real_path(path)
         if not path.startswith("/") or self._is_workspaces(real) or real in self.homes:
             return
         if not any(is_within(real, home) for home in self.homes):
@@ -212,8 +213,8 @@ class _Look:
                 self._listed[base] = None
         return self._listed[base]
 
-    def _guard(self, path: str) -> None:
-        real = os.path.realpath(path)
+    def _guard(self, path: str, real: str = "") -> None:
+        real = real or real_path(path)
         holds_home = any(is_within(home, real) for home in self.homes)
         if real != "/" and not holds_home and not any(is_within(real, one) for one in _SYSTEM):
             self._guarded[path] = None
@@ -226,7 +227,7 @@ class _Look:
             passed.append(folder)
             folder = folder.rpartition("/")[0] or "/"
         if folder not in self._above:
-            real = os.path.realpath(folder)
+            real = real_path(folder)
             within = any(is_within(real, base) for base in (*self.homes, *self._bases))
             self._above[folder] = within and not self._is_workspaces(real)
             if self._above[folder]:

@@ -14,6 +14,8 @@ from __future__ import annotations
 import os
 import sys
 
+from tidegate.holds.paths import real_path
+
 _OWN_FOLDERS = ("/tmp/", "/run/", "/dev/shm/", "/var/run/")  # noqa: S108  nothing is written there
 _CLONE = ("tidegate", "src", ".venv", "pyproject.toml", "scripts", ".ci")
 _SYSTEM = ("/", "/usr", "/usr/local")  # root's, and much else is in their bin and lib
@@ -38,7 +40,7 @@ def installation_paths() -> tuple[str, ...]:
     environment = os.path.dirname(os.path.dirname(sys.executable))
     if os.path.isfile(os.path.join(environment, "pyvenv.cfg")):
         found.append(environment)
-    real = [os.path.realpath(path) for path in found]
+    real = [real_path(path) for path in found]
     outermost = [path for path in dict.fromkeys(real) if os.path.lexists(path) and not _inside_another(path, real)]
     names = [*links_on_the_way(sys.executable or ""), script]
     return (*outermost, *(name for name in dict.fromkeys(names) if name and not _within(name, outermost)))
@@ -54,8 +56,8 @@ def out_of_sight(paths: tuple[str, ...]) -> tuple[str, ...]:
 
 def interpreter_paths(executable: str, library: str) -> list[str]:
     """Return what a Python loads before our first line, given its program and a file of its library."""
-    program = os.path.realpath(executable) if executable else ""
-    found = [path for path in (program, os.path.dirname(os.path.realpath(library))) if path]
+    program = real_path(executable) if executable else ""
+    found = [path for path in (program, os.path.dirname(real_path(library))) if path]
     folder = os.path.dirname(program)
     prefix = os.path.dirname(folder)
     if os.path.basename(folder) == "bin" and prefix not in _SYSTEM:
@@ -66,7 +68,7 @@ def interpreter_paths(executable: str, library: str) -> list[str]:
 def links_on_the_way(path: str) -> list[str]:
     """Return this path and those that its last part leads to one after another, the real one left out."""
     found: list[str] = []
-    while path and os.path.realpath(path) != path and len(found) < _MAX_SYMLINKS:
+    while path and real_path(path) != path and len(found) < _MAX_SYMLINKS:
         found.append(path)
         if not os.path.islink(path):  # a folder above is one
             break
