@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tests.unit.wire.feeding import MORE, bytewise, outcome, read_body, read_head
 from tests.unit.wire.hellos import real_hello
 from tidegate.model.limits import Limits
+from tidegate.wire import conntrack, kernel_log, netlink, nflog, sock_diag
+from tidegate.wire.attempt import Attempt
 from tidegate.wire.authority import absolute_target, connect_target, host_field
 from tidegate.wire.body import make_body
 from tidegate.wire.client_hello import ClientHelloReader
@@ -19,6 +21,7 @@ from tidegate.wire.dns_answer import addresses, no_data, no_name
 from tidegate.wire.framing import Framing, Kind, request_framing, response_framing
 from tidegate.wire.headers import request_head_bytes
 from tidegate.wire.opening import OpeningReader
+from tidegate.wire.sock_diag import Ends
 from tidegate.wire.socks5 import read_greeting, read_request
 
 if TYPE_CHECKING:
@@ -106,8 +109,26 @@ def chunked(data: bytes) -> None:
     assert read_body(lambda: make_body(framing), bytewise(data)) == whole
 
 
+def kernel(data: bytes) -> None:
+    """Read what the kernel says of packets, connections and their owners: a value or an error, never a guess."""
+    told = outcome(lambda: nflog.attempts(data))
+    line = outcome(lambda: kernel_log.attempt(data, b"tidegate "))
+    for attempt in (*(told if isinstance(told, list) else ()), *((line,) if isinstance(line, Attempt) else ())):
+        assert len(attempt.address) in (4, 16)
+        assert 0 <= attempt.port <= 65535
+        assert -1 <= attempt.uid <= 0xFFFFFFFF
+    owner = outcome(lambda: sock_diag.answer(data, 1, _ENDS))
+    if isinstance(owner, sock_diag.Owner):
+        assert owner.inode
+    before = outcome(lambda: conntrack.answer(data, 1, _ENDS))
+    if isinstance(before, Ends):
+        assert (len(before.local), len(before.remote)) == (4, 4)
+
+
+_OF_A_USER = b"\x08\0\x0b\0\0\0\x75\x31" + b"\x1c\0\x09\0\x45" + bytes(23)  # NFULA_UID, and a packet
+_ENDS = Ends(bytes((127, 0, 0, 1)), 40000, bytes((127, 0, 0, 1)), 3128)
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    target.__name__: target for target in (client_hello, dns, socks5, http_request, http_response, chunked)
+    target.__name__: target for target in (client_hello, dns, socks5, http_request, http_response, chunked, kernel)
 }
 
 _QUERY = bytes.fromhex("123401000001000000000001 016104746573740000010001 00002904d0000000000000")
@@ -134,6 +155,12 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
     "http_response": (
         b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n",
         b"HTTP/1.1 101 \r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n",
+    ),
+    "kernel": (
+        netlink.request(nflog.NFNL_SUBSYS_ULOG << 8, 0, bytes(4) + _OF_A_USER),
+        b"4,1,2,-;tidegate IN= OUT=lo SRC=127.0.0.1 DST=1.2.3.4 LEN=60 PROTO=TCP SPT=1 DPT=443 UID=30001 GID=30001 \n",
+        sock_diag.question(_ENDS, 1),
+        conntrack.question(_ENDS, 1),
     ),
     "chunked": (b"5\r\nhello\r\n0\r\n\r\n", b"a;x=y\r\n0123456789\r\n0\r\nX: y\r\n\r\n"),
 }  # fmt: skip
