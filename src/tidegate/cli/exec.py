@@ -77,8 +77,9 @@ def exec_(argv: list[str]) -> int:
 
 def _run(task: str, options: RunOptions, stdio: StdioPlan) -> Ended:
     from tidegate.holds.name_files import own_names
+    from tidegate.runtime.container_task import node_name
     from tidegate.runtime.server_link import need_server
-    from tidegate.runtime.task import lower, node_name
+    from tidegate.runtime.task import lower
 
     link = need_server(state_folder(os.environ), say, "tidegate exec")
     try:

@@ -21,6 +21,7 @@ _NAMES: Final = {
     "wait": "wait_seconds",
     "notify": "notify",
     "webhook": "webhook",
+    "relay-image": "relay_image",
 }
 _SWITCH: Final = {"on": True, "off": False}
 
@@ -44,7 +45,7 @@ def set_(*, name: str, values: tuple[str, ...], key_file: str) -> None:
     network-default none|allowlist: what a task reaches that is created over the API without a policy: nothing, or the
     default hosts · default-hosts HOST...: those; without a HOST none · wait TIME: how long a question waits, 1m to 8h ·
     notify on|off: notifications on the server's desktop · webhook URL|none: questions are posted there, signed with the
-    key in --key-file, or the one that it had.
+    key in --key-file, or the one that it had · relay-image IMAGE|none: of relays (docs/holds.md).
     """
     changes = {_NAMES[name]: _value(name, values)}
     if key_file:
@@ -68,7 +69,7 @@ def _value(name: str, values: tuple[str, ...]) -> Any:
         if values[0] not in _SWITCH:
             raise UsageError(f"notify is on or off, not {values[0]!r}", fix="tidegate settings set notify on")
         return _SWITCH[values[0]]
-    if name == "webhook" and values[0] == "none":
+    if name in ("webhook", "relay-image") and values[0] == "none":
         return ""
     return terms.wait(values[0]) if name == "wait" else values[0]
 
@@ -85,3 +86,4 @@ def _show(found: dict[str, Any], *, as_json: bool) -> None:
     notify = found["notify"] and "notify" not in fixed
     click.echo(f"notify: {'on' if notify else 'off'}{fixed.get('notify', '')}")
     click.echo(f"webhook: {printable(found['webhook']) or 'none'}{fixed.get('webhook', '')}")
+    click.echo(f"relay-image: {printable(found['relay_image']) or 'none'}")

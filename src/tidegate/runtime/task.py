@@ -8,7 +8,6 @@ gate serves before the fence is proven, and the fence is proven before the comma
 from __future__ import annotations
 
 import gc
-import os
 
 from tidegate.holds.inside import OFF, OWN4, OWN6, PORTS, SSH_AGENT
 from tidegate.holds.name_files import own_names
@@ -16,6 +15,7 @@ from tidegate.model.errors import StartError
 from tidegate.model.value import Value
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.runtime.channel import ASK, NO_ONE
+from tidegate.runtime.container_task import in_container, node_name, with_relay
 from tidegate.runtime.environment import task_environment, without_proxies
 from tidegate.runtime.inspection import wants_inspection
 
@@ -144,7 +144,7 @@ def run_behind_gate(
     else:
         met = {phase: Services(policy, Phase(phase), ports).met for phase in {first, order.phase}}
     names = own_names(node_name(order.container)) if captured else ()
-    caller = order.environ if order.container is None else _in_container(hold, order.container, order.environ)
+    caller = order.environ if order.container is None else in_container(hold, order.container, order.environ)
     roots = _roots(hold, order.environ) if link.authority or (policy is not None and wants_inspection(policy)) else ""
     if policy is not None:
         link.configure(
@@ -360,25 +360,8 @@ def _spec(order: Order, environment: dict[str, str], stdio: StdioPlan) -> Launch
         stdio=stdio,
         capture=order.capture,
         ssh_agent=bool(order.ssh_keys),
-        container=None if order.container is None else order.container.replace(state=order.state),
+        container=None if order.container is None else with_relay(order.container, order.state),
     )
-
-
-def node_name(container: Container | None) -> str:
-    """Return the host name that a task has."""
-    if container is None:
-        return os.uname().nodename
-    from tidegate.holds.container.enter import HOST
-
-    return HOST
-
-
-def _in_container(hold: Hold, container: Container, environ: Mapping[str, str]) -> dict[str, str]:
-    """What a container has in place of the caller's whole environment."""
-    from tidegate.holds.container.engine import Engine
-    from tidegate.holds.container.worker import image_variables, kept_variables
-
-    return image_variables(Engine(hold.name).image(container.image)) | kept_variables(environ, container.options)
 
 
 def ports_of(policy: Policy, phase: Phase) -> tuple[int, ...]:

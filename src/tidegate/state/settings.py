@@ -20,13 +20,15 @@ LONGEST_WAIT = 8 * 3600
 MOST_HOSTS = 1000
 LONGEST_HOST = 300
 LONGEST_URL = 2000
+LONGEST_IMAGE = 300
 
 
 class Settings(Value):
     """What applies to tasks that say nothing of their own, and how people hear of questions.
 
     `wait_seconds` is how long a question waits. `notify` shows notifications on the server's desktop; `webhook` is
-    where questions are posted, '' for nowhere (its key is no setting: it is never shown).
+    where questions are posted, '' for nowhere (its key is no setting: it is never shown). `relay_image` is that of the
+    relays of container holds, '' for tidegate's own (HLD-4).
     """
 
     network_default: str = "none"
@@ -34,6 +36,7 @@ class Settings(Value):
     wait_seconds: float = 900
     notify: bool = True
     webhook: str = ""
+    relay_image: str = ""
 
 
 class SettingError(UsageError):
@@ -68,6 +71,8 @@ def changed(settings: Settings, changes: Mapping[str, object]) -> Settings:
             if not isinstance(value, str) or len(value) > LONGEST_URL or not value.isprintable():
                 raise _wrong(name, value, "https://HOST/PATH")
             checked[name] = value
+        elif name == "relay_image":
+            checked[name] = _image(value)
         else:
             raise SettingError(f"there is no setting {name!r}", fix=f"one of {', '.join(Settings._fields)}")
     return settings.replace(**checked)
@@ -81,6 +86,7 @@ def plain(settings: Settings) -> dict[str, object]:
         "wait_seconds": settings.wait_seconds,
         "notify": settings.notify,
         "webhook": settings.webhook,
+        "relay_image": settings.relay_image,
     }
 
 
@@ -100,6 +106,14 @@ def _hosts(value: object) -> tuple[str, ...]:
         if not isinstance(host, str) or not host or len(host) > LONGEST_HOST or not host.isprintable():
             raise _wrong("default_hosts", host, "a host such as api.example.com")
     return tuple(value)
+
+
+def _image(value: object) -> str:
+    if not isinstance(value, str) or len(value) > LONGEST_IMAGE or value.startswith("-"):
+        raise _wrong("relay_image", value, "an image, such as registry.example.com/relay:1")
+    if not all(letter.isascii() and (letter.isalnum() or letter in "._-/:@") for letter in value):
+        raise _wrong("relay_image", value, "an image, such as registry.example.com/relay:1")
+    return value
 
 
 def _wrong(name: str, value: object, instead: str) -> SettingError:

@@ -14,7 +14,7 @@ from tidegate.cli.main import main
 def test_settings_are_shown_and_set(whole: Whole, capsys: pytest.CaptureFixture[str]) -> None:
     """POL-13, ASK-2: nothing is reached unless they say so; what is set is what a task that says nothing gets."""
     assert main(["settings"]) == 0
-    rest = "notify: on\nwebhook: none\n"
+    rest = "notify: on\nwebhook: none\nrelay-image: none\n"
     assert capsys.readouterr().out == f"network-default: none\ndefault-hosts: none\nwait: 15:00\n{rest}"
     assert main(["settings", "set", "wait", "2h"]) == 0
     assert main(["settings", "set", "default-hosts", "a.test:443", "*.b.test"]) == 0
@@ -24,10 +24,14 @@ def test_settings_are_shown_and_set(whole: Whole, capsys: pytest.CaptureFixture[
     assert main(["settings", "--json"]) == 0
     kept = {"network_default": "allowlist", "default_hosts": ["a.test:443", "*.b.test"], "wait_seconds": 7200}
     said = json.loads(capsys.readouterr().out)
-    assert said == kept | {"notify": True, "webhook": "", "webhook_key_set": False, "fixed": []}
+    assert said == kept | {"notify": True, "webhook": "", "relay_image": "", "webhook_key_set": False, "fixed": []}
     assert whole.task()["wait_seconds"] == 7200
     assert main(["settings", "set", "default-hosts"]) == 0
     assert "default-hosts: none" in capsys.readouterr().out
+    assert main(["settings", "set", "relay-image", "example.test/relay:1"]) == 0
+    assert "relay-image: example.test/relay:1\n" in capsys.readouterr().out
+    assert main(["settings", "set", "relay-image", "none"]) == 0
+    assert "relay-image: none\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

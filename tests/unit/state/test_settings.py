@@ -39,6 +39,12 @@ from tidegate.state.settings import SettingError, Settings, changed, plain, show
         ({"webhook": "https://chat.test/" + "x" * 2000}, False),
         ({"webhook": "https://chat.test/\n"}, False),
         ({"webhook": None}, False),
+        ({"relay_image": "registry.example.com:5000/a/relay@sha256:0a"}, True),
+        ({"relay_image": ""}, True),
+        ({"relay_image": "--privileged"}, False),
+        ({"relay_image": "a b"}, False),
+        ({"relay_image": "x" * 301}, False),
+        ({"relay_image": None}, False),
         ({}, True),
     ],
 )
@@ -58,6 +64,7 @@ def test_the_defaults_reach_nothing() -> None:
     """POL-13: a task without a policy has no network, unless the operator said so; it waits a quarter of an hour."""
     assert plain(Settings()) == {
         "network_default": "none", "default_hosts": [], "wait_seconds": 900, "notify": True, "webhook": "",
+        "relay_image": "",
     }  # fmt: skip
 
 

@@ -259,6 +259,7 @@ class SettingsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     wait_seconds: float
     notify: bool
     webhook: str
+    relay_image: str
     webhook_key_set: bool
     fixed: list[Literal["notify", "webhook"]]
 

@@ -162,3 +162,4 @@ class SettingsChange(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw
     notify: bool | None = None
     webhook: Annotated[str, Meta(max_length=2000)] | None = None
     webhook_key: Annotated[str, Meta(min_length=16, max_length=4096)] | None = None
+    relay_image: Annotated[str, Meta(max_length=300)] | None = None

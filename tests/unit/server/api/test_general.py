@@ -20,7 +20,7 @@ def test_health_says_who_asks_and_what_lives(whole: Whole) -> None:
 def test_settings_are_changed_in_part_and_recorded(whole: Whole) -> None:
     """SRV-2, POL-13: what is given is changed, the rest stays; it is in the store, in the log, and in force at once."""
     before = whole.get("/api/settings")
-    rest = {"notify": True, "webhook": "", "webhook_key_set": False, "fixed": []}
+    rest = {"notify": True, "webhook": "", "relay_image": "", "webhook_key_set": False, "fixed": []}
     assert before == {"network_default": "none", "default_hosts": [], "wait_seconds": 900} | rest
     changed = whole.send("PATCH", "/api/settings", {"default_hosts": ["api.test:443"], "wait_seconds": 120}).json
     assert changed == {"network_default": "none", "default_hosts": ["api.test:443"], "wait_seconds": 120} | rest

@@ -1,0 +1,52 @@
+"""What differs for a task in a container: its host name, its variables, and what is kept of its engine's relays."""
+
+from __future__ import annotations
+
+import os
+
+from tidegate.model.errors import NotSavedError, StartError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tidegate.holds.hold import Container, Hold
+
+
+def with_relay(container: Container, state: str) -> Container:
+    """Return the wish with the state folder, and with the image that the settings name where the wish names none.
+
+    Raises:
+        StartError: when the settings cannot be read: another image than the one that was set is never taken.
+    """
+    from tidegate.state.folders import STORE_FILE
+
+    container = container.replace(state=state)
+    if container.relay_image or not os.path.lexists(os.path.join(state, STORE_FILE)):
+        return container
+    from tidegate.state.sqlite import open_store
+
+    store = open_store(state)
+    try:
+        return container.replace(relay_image=store.settings().relay_image)
+    except NotSavedError as error:
+        raise StartError(error.what, fix=error.fix, code="store") from None
+    finally:
+        store.close()
+
+
+def node_name(container: Container | None) -> str:
+    """Return the host name that a task has."""
+    if container is None:
+        return os.uname().nodename
+    from tidegate.holds.container.enter import HOST
+
+    return HOST
+
+
+def in_container(hold: Hold, container: Container, environ: Mapping[str, str]) -> dict[str, str]:
+    """What a container has in place of the caller's whole environment."""
+    from tidegate.holds.container.engine import Engine
+    from tidegate.holds.container.worker import image_variables, kept_variables
+
+    return image_variables(Engine(hold.name).image(container.image)) | kept_variables(environ, container.options)
