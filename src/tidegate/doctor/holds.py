@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidegate.doctor.check import FAIL, OK, Check
 from tidegate.holds.hold import find_hold
 
-HOLDS = ("netns", "offline", "open")
+HOLDS = ("netns", "uid", "offline", "open")
 
 
 def check_holds() -> list[Check]:

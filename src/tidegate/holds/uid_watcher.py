@@ -4,8 +4,8 @@ As watcher.py has it: each connection is made here, unix sockets only to files t
 
 * A socket that is about to listen on an internet family is marked as the task's, and its port is entered in the table:
   that is what makes it one of "its own servers". The mark ends with the socket, and no task can set one.
-* Abstract names are the machine's here. One can be connected to when this task listened at it, and when who listens
-  there *now* is this user: that is asked of a connection of our own first.
+* Abstract names are the machine's here. One can be connected to while the very socket with which this task listened
+  at it still does: the kernel's diagnostics say so (unix_diag.py).
 * When the table is removed or changed the task is ended at once, before anybody is told (HLD-7).
 
 This process has the task's user, so that who it connects to sees that one, and keeps the few capabilities that it needs
@@ -19,7 +19,7 @@ import errno
 import os
 import select
 
-from tidegate.holds import capabilities, control, linux, netlink, uid_watch
+from tidegate.holds import capabilities, control, linux, netlink, uid_watch, unix_diag
 from tidegate.holds.on_behalf import RefusedError
 from tidegate.holds.uid_table import mark_of
 from tidegate.holds.watcher import AF_UNIX, KEPT_CAPABILITIES, PATH_AT, SO_DOMAIN, Watcher, detach
@@ -35,7 +35,7 @@ TABLE_GONE = 3
 """What it exits with when it has ended the task because of the table."""
 MOST_PORTS = 1024
 _CAP_KILL = 1 << 5
-_SO_TYPE, _SO_PEERCRED, _SO_MARK = 3, 17, 36  # asm-generic/socket.h
+_SO_MARK = 36  # asm-generic/socket.h
 _PR_SET_KEEPCAPS = 8
 
 
@@ -104,7 +104,7 @@ class UidWatcher(Watcher):
         self._uid = post.uid
         self._table = post.table
         self._init = init
-        self._abstract: dict[bytes, None] = {}
+        self._abstract: dict[bytes, int] = {}  # names that the task listened at, and the inode of the socket
         self._ports: set[int] = set()
         self._netfilter = netlink.connect(netlink.NETLINK_NETFILTER)
         self._poll.register(post.table.fileno(), select.POLLIN)
@@ -125,7 +125,7 @@ class UidWatcher(Watcher):
                 raise
             name = _name(wire)
             if name[:1] == b"\0":
-                self._abstract[name] = None
+                self._abstract[name] = os.fstat(wire).st_ino
                 if len(self._abstract) > MOST_PORTS:
                     del self._abstract[next(iter(self._abstract))]
 
@@ -140,25 +140,18 @@ class UidWatcher(Watcher):
             uid_watch.add_own(self._netfilter, self._uid, port)
             self._ports.add(port)
 
-    def _judged(self, _identity: int, wire: int, where: bytes, *, unix: bool) -> bytes:
-        if unix and len(where) > PATH_AT and not where[PATH_AT] and not self._is_own(wire, where):
+    def _judged(self, _identity: int, _wire: int, where: bytes, *, unix: bool) -> bytes:
+        if unix and len(where) > PATH_AT and not where[PATH_AT] and not self._is_own(where[PATH_AT:]):
             raise RefusedError(errno.ECONNREFUSED)
         return where
 
-    def _is_own(self, wire: int, where: bytes) -> bool:
-        """Whether who listens at an abstract name is this task's user, and the task has listened there."""
-        if where[PATH_AT:] not in self._abstract:
-            return False
-        kind = int.from_bytes(self._option(wire, _SO_TYPE, 4), "little")
-        probe = _socket.socket(AF_UNIX, kind | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK)
+    def _is_own(self, name: bytes) -> bool:
+        """Whether the very socket with which this task listened at an abstract name still listens there."""
+        inode = self._abstract.get(name)
         try:
-            probe.connect(where[PATH_AT:])
-            owner = probe.getsockopt(_socket.SOL_SOCKET, _SO_PEERCRED, 12)  # struct ucred: pid, uid, gid
+            return inode is not None and unix_diag.listener(inode) == name
         except OSError:
             return False
-        finally:
-            probe.close()
-        return int.from_bytes(owner[4:8], "little") == self._uid
 
 
 def look(table: TableWatch, init: int) -> None:

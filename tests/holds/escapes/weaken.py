@@ -103,7 +103,7 @@ def capabilities_kept(_order: dict[str, Any]) -> None:
 
     from tidegate.holds import capabilities, linux
 
-    def keep() -> None:
+    def keep(_user: int = 0) -> None:
         with open("/proc/self/status", encoding="ascii", errors="replace") as file:
             permitted = next(int(line.split()[1], 16) for line in file if line.startswith("CapPrm:"))
         words = struct.pack("6I", *(part for part in (permitted & 0xFFFFFFFF, permitted >> 32) for _ in range(3)))
@@ -355,6 +355,49 @@ def abstract_names_shared(_order: dict[str, Any]) -> None:
     from tidegate.holds import landlock
 
     landlock.close_abstract_sockets = lambda: False
+
+
+@switch
+def no_fence(_order: dict[str, Any]) -> None:
+    """A table that lets users of the range send what they like."""
+    from tidegate.holds import uid_fence
+
+    whole = uid_fence.table_text
+    uid_fence.table_text = lambda *, nflog: whole(nflog=nflog).replace("goto task", "accept")
+
+
+@switch
+def abstract_names_unjudged(_order: dict[str, Any]) -> None:
+    """Whoever listens at an abstract name counts as the task's."""
+    from tidegate.holds.uid_watcher import UidWatcher
+
+    UidWatcher._is_own = lambda _self, _name: True
+
+
+@switch
+def marks_for_files(_order: dict[str, Any]) -> None:
+    """No second filter for what outlives a user of its own."""
+    from tidegate.holds import bpf, uid_filter
+
+    allowing = bpf.Program()
+    allowing.give(bpf.ALLOW)
+    uid_filter.program = allowing.assemble
+
+
+@switch
+def servers_unmarked(_order: dict[str, Any]) -> None:
+    """Sockets that listen are not marked as the task's."""
+    from tidegate.holds.uid_watcher import UidWatcher
+
+    UidWatcher._mark = lambda _self, _wire: None
+
+
+@switch
+def no_account(_order: dict[str, Any]) -> None:
+    """A user without a line in passwd."""
+    from tidegate.holds import uid
+
+    uid._account_files = lambda _uid: ()
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ hold a row, both are taken out. A new row is named here, or in IMPOSSIBLE with t
 
 from __future__ import annotations
 
-from tidegate.doctor.escapes.table import CAPTURED, NETNS, OFFLINE, OPEN
+from tidegate.doctor.escapes.table import CAPTURED, NETNS, OFFLINE, OPEN, UID
 
 
 class Weakening:
@@ -419,6 +419,33 @@ WEAKENINGS = (
         a_route_of_our_own
         """,
     ),
+    Weakening(
+        ("no_fence",),
+        UID,
+        "root",
+        """
+        the_gate_of_another_user a_service_of_this_machine_directly a_service_of_this_machine_from_a_server_port
+        """,
+    ),
+    Weakening(("abstract_names_unjudged",), UID, "root", "an_abstract_name_of_this_machine"),
+    Weakening(
+        ("capabilities_kept",),
+        UID,
+        "root",
+        """
+        a_mark_of_our_own being_another_user_in_a_namespace
+        """,
+    ),
+    Weakening(
+        ("marks_for_files",),
+        UID,
+        "root",
+        """
+        a_program_with_the_owners_rights a_program_with_capabilities
+        """,
+    ),
+    Weakening(("servers_unmarked",), UID, "root", "own_servers_on_the_shared_loopback"),
+    Weakening(("no_account",), UID, "root", "a_name_and_a_home"),
 )
 
 IMPOSSIBLE = {

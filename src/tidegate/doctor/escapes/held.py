@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from tidegate.doctor.escapes.table import CAPTURED, NETNS, OFFLINE, OPEN
+from tidegate.doctor.escapes.table import CAPTURED, CAPTURING, NETNS, OFFLINE, OPEN, UID
 from tidegate.holds import capabilities
 from tidegate.holds.hold import Container, Share, find_hold
 from tidegate.holds.inside import OFF, ON
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.task import Ended
 
 SERVER = 3000  # the port inside that is published; nobody listens there
-HOLDS = {NETNS: NETNS, CAPTURED: NETNS, OFFLINE: OFFLINE, OPEN: OPEN}
+HOLDS = {NETNS: NETNS, CAPTURED: NETNS, OFFLINE: OFFLINE, OPEN: OPEN, UID: UID}
 ALLOWED = ("good.test", "*.wild.test")
 """What the policy of the trial lets through: names that only the small internet knows."""
 
@@ -84,8 +85,8 @@ def main(wishes: dict[str, Any]) -> None:
         closed=later.closed,
         selftest=wishes["selftest"],
         log=wishes["log"],
-        publish=tuple(parse_publish(f"{port}:{SERVER}") for port in wishes["publish"]),
-        capture=ON if wishes["hold"] == CAPTURED else OFF,
+        publish=() if wishes["hold"] == UID else tuple(parse_publish(f"{port}:{SERVER}") for port in wishes["publish"]),
+        capture=ON if wishes["hold"] in CAPTURING else OFF,
     )
     name = HOLDS[wishes["hold"]]
     if wishes["container"]:
@@ -95,6 +96,8 @@ def main(wishes: dict[str, Any]) -> None:
             environ=dict(os.environ) | order.environ,
         )
     hold = _Announced(find_hold(name), built)
+    if wishes["hold"] == UID:
+        _be_another(json.loads(wishes["environ"]["HELD"])["tcp4"])
     answer: dict[str, Any]
     inbox = SignalInbox.install()
     try:
@@ -111,13 +114,25 @@ def main(wishes: dict[str, Any]) -> None:
 
 
 def _shares(wishes: dict[str, Any]) -> tuple[Share, ...]:
-    """What of this machine a container needs for the table: nothing in it can run Python else."""
+    """What of this machine the table needs where nothing can run Python else: in a container, and as another user."""
     shown = wishes["container"]["shares"] if wishes["container"] else ()
+    if wishes["hold"] == UID:
+        shown = (sys.base_prefix,)
     return tuple(Share(path, readonly=True) for path in shown)
 
 
 def _variables(environ: dict[str, str]) -> tuple[str, ...]:
     return tuple(f"env={name}" for name in environ)
+
+
+def _be_another(port: int) -> None:
+    """Be another task as well: a user whose gate is a listener of this machine."""
+    from tidegate.holds.uid import claim_any, prepare
+    from tidegate.holds.uid_table import Ports, elements
+
+    prepare()
+    other = claim_any()
+    other.enter(elements(other.uid, Ports(port)))
 
 
 def _later(wishes: dict[str, Any]) -> Guarded:

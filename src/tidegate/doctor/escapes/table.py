@@ -17,11 +17,19 @@ if TYPE_CHECKING:
     Attempt = Callable[[], object]
     Needs = Callable[[], str]
 
-# Columns of the table: the holds, and `netns` with its connections captured as a column of its own.
-NETNS, CAPTURED, OFFLINE, OPEN = "netns", "captured", "offline", "open"
-ALL = (NETNS, CAPTURED, OFFLINE, OPEN)
-FENCED = (NETNS, CAPTURED, OFFLINE)
-NETWORKED = (NETNS, CAPTURED, OPEN)
+# Columns of the table: the holds, and `netns` with its connections captured as a column of its own. `uid` captures too,
+# and is root's; inside, its task is as ordinary as any.
+NETNS, CAPTURED, OFFLINE, OPEN, UID = "netns", "captured", "offline", "open", "uid"
+ALL = (NETNS, CAPTURED, OFFLINE, OPEN, UID)
+FENCED = (NETNS, CAPTURED, OFFLINE, UID)
+NETWORKED = (NETNS, CAPTURED, OPEN, UID)
+CAPTURING = (CAPTURED, UID)
+HOMED = (NETNS, CAPTURED, OFFLINE, OPEN)
+"""Where the task is the person, with that one's home; in `uid` it has its own, and sees nothing of the person's."""
+UNSEEN = ("ENOENT", "EACCES")
+"""What it gets there."""
+
+GATED = (NETNS, CAPTURED, UID)
 NO_FAMILY = "EAFNOSUPPORT"
 PASSED = "passed"
 HELD: dict[str, Any] = json.loads(os.environ.get("HELD", "{}"))
@@ -49,6 +57,8 @@ class Row:
 
     def is_for(self, hold: str, user: str) -> bool:
         """Whether it is tried in this hold by this user, `root` or `ordinary`."""
+        if hold == UID:
+            return hold in self.holds and user == "root" and self.who in ("both", "ordinary")
         return hold in self.holds and self.who in ("both", user)
 
     def missing(self) -> str:
@@ -64,11 +74,14 @@ def escape(
     holds: tuple[str, ...] = ALL,
     offline: str = "",
     captured: str = "",
+    uid: tuple[str, ...] = (),
     only: bool = True,
     who: str = "both",
     needs: Needs | None = None,
 ) -> Callable[[Attempt], Attempt]:
     """Add an attempt that must end with one of these errnos; `offline` and `captured` are what those give instead.
+
+    What `captured` gives `uid` gives too, or what `uid` names; and that something is not in sight is as good there.
 
     `needs` is asked outside: it returns what this kernel lacks, so that the attempt could not be made by anyone.
     """
@@ -82,6 +95,10 @@ def escape(
                 answers[OFFLINE] = (offline,)
             if captured and CAPTURED in holds:
                 answers[CAPTURED] = (captured,)
+            if UID in holds:
+                answers[UID] = uid or ((captured,) if captured else expected)
+                if expected != (PASSED,):
+                    answers[UID] += UNSEEN
             TABLE[run.__name__] = Row(run, holds, answers, who, needs)
         return run
 

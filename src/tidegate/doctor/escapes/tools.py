@@ -11,7 +11,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
-from tidegate.doctor.escapes.table import CAPTURED, HELD
+from tidegate.doctor.escapes.table import CAPTURING, HELD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -106,7 +106,7 @@ def tcp(family: int, address: str, port: int) -> None:
         wire.settimeout(PATIENCE)
         wire.connect((address, port))
         wire.sendall(word().encode() + b"\r\n\r\n")
-        if HELD["hold"] == CAPTURED:
+        if HELD["hold"] in CAPTURING:
             wire.recv(1)
 
 

@@ -21,6 +21,7 @@ from tidegate.doctor.escapes.rows import (
     rings,
     services,
     unix_sockets,
+    users,
 )
 
 __all__ = [
@@ -42,4 +43,5 @@ __all__ = [
     "rings",
     "services",
     "unix_sockets",
+    "users",
 ]

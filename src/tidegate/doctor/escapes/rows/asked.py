@@ -11,13 +11,12 @@ import ssl
 import struct
 from typing import TYPE_CHECKING
 
-from tidegate.doctor.escapes.table import CAPTURED, HELD, NETNS, escape, named
+from tidegate.doctor.escapes.table import GATED, HELD, escape, named
 from tidegate.doctor.escapes.tools import PATIENCE, SaidError, word, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-GATED = (NETNS, CAPTURED)
 _MOST = 65536
 
 

@@ -7,7 +7,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from tidegate.doctor.escapes import needs
-from tidegate.doctor.escapes.table import CAPTURED, FENCED, HELD, NETNS, NETWORKED, NO_FAMILY, escape, named
+from tidegate.doctor.escapes.table import FENCED, GATED, HELD, NETWORKED, NO_FAMILY, escape, named
 from tidegate.doctor.escapes.tools import nested, number, syscall, word
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def fast_open_by_sendmmsg() -> None:
         syscall(number(307, 269), wire.fileno(), 0, 0, 0x20000000)
 
 
-@escape("EPERM", holds=(NETNS, CAPTURED))
+@escape("EPERM", holds=GATED)
 def a_route_of_our_own() -> None:
     """Netlink is there to look, not to change: adding an interface needs a capability."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as wire:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from tidegate.doctor.escapes.table import HELD, escape, neighbour
+from tidegate.doctor.escapes.table import HELD, HOMED, escape, neighbour
 from tidegate.doctor.escapes.tools import mount, nested, number, syscall, umount
 
 _TEXT = "#!/bin/sh\necho mine\n"
@@ -176,7 +176,7 @@ def uncovering_a_home() -> None:
     umount(person(), _DETACH)
 
 
-@neighbour()
+@neighbour(holds=HOMED)
 def what_is_no_start_up_file() -> None:
     """Files and folders of the home that run nothing, and the code of the workspace, can be written and replaced."""
     for path in (person("notes"), person("projects/x"), person(".claude/history"), workspace("Makefile")):

@@ -7,7 +7,7 @@ import socket
 import struct
 import time
 
-from tidegate.doctor.escapes.table import CAPTURED, FENCED, HELD, NO_FAMILY, escape
+from tidegate.doctor.escapes.table import CAPTURING, FENCED, HELD, NO_FAMILY, escape
 from tidegate.doctor.escapes.tools import PATIENCE, SaidError, word, wrong
 
 RESOLVER = "198.18.0.2"
@@ -35,7 +35,7 @@ def labels_as_a_channel() -> None:
         raise SaidError(known.get(error.errno or 0, str(error))) from None
 
 
-@escape("no such name", holds=(CAPTURED,))
+@escape("no such name", holds=CAPTURING)
 def labels_of_every_kind() -> None:
     """The same for every kind of record, over UDP and TCP."""
     for kind in _KINDS:
@@ -46,7 +46,7 @@ def labels_of_every_kind() -> None:
     raise SaidError("no such name")
 
 
-@escape("nothing", holds=(CAPTURED,))
+@escape("nothing", holds=CAPTURING)
 def labels_of_an_allowed_name() -> None:
     """A look-up below an allowed name is answered here, and asks nobody outside until there is a connection."""
     for kind in _KINDS:
@@ -55,7 +55,7 @@ def labels_of_an_allowed_name() -> None:
     raise SaidError("nothing")
 
 
-@escape("ECONNRESET", "403", holds=(CAPTURED,))
+@escape("ECONNRESET", "403", holds=CAPTURING)
 def a_captured_name_that_leads_inside() -> None:
     """A name that is allowed and is the machine's loopback, by whoever knows no proxy."""
     with socket.create_connection(("loopback.wild.test", 80), PATIENCE) as wire:
@@ -66,7 +66,7 @@ def a_captured_name_that_leads_inside() -> None:
     raise SaidError(said.split(b" ", 2)[1].decode())
 
 
-@escape("403", "421", holds=(CAPTURED,))
+@escape("403", "421", holds=CAPTURING)
 def a_captured_connection_for_another_host() -> None:
     """A captured connection to an allowed name, and a Host header for another one."""
     with socket.create_connection(("good.test", 80), PATIENCE) as wire:
@@ -75,7 +75,7 @@ def a_captured_connection_for_another_host() -> None:
     raise SaidError(said.split(b" ", 2)[1].decode() if said else "closed")
 
 
-@escape("ECONNRESET", "403", holds=(CAPTURED,))
+@escape("ECONNRESET", "403", holds=CAPTURING)
 def an_address_that_no_name_has() -> None:
     """Addresses of the synthetic range that were given to nobody."""
     with socket.create_connection(("198.19.200.200", 80), PATIENCE) as wire:
@@ -84,7 +84,7 @@ def an_address_that_no_name_has() -> None:
     raise SaidError(said.split(b" ", 2)[1].decode() if said else "closed")
 
 
-@escape("ECONNRESET", "403", holds=(CAPTURED,))
+@escape("ECONNRESET", "403", holds=CAPTURING)
 def the_gates_own_listener() -> None:
     """The address that captured connections are sent to is nowhere itself: it has no way out for who calls it."""
     with socket.create_connection((RESOLVER, HELD["port"]), PATIENCE) as wire:

@@ -11,24 +11,24 @@ import socket
 import struct
 import time
 
-from tidegate.doctor.escapes.table import CAPTURED, HELD, NETNS, NETWORKED, OPEN, neighbour
+from tidegate.doctor.escapes.table import CAPTURED, GATED, HELD, HOMED, NETNS, NETWORKED, OPEN, neighbour
 from tidegate.doctor.escapes.tools import PATIENCE, mount, nested, number, syscall, tcp, umount, unix, unshare, wrong
 
 
-@neighbour(holds=NETWORKED)
+@neighbour(holds=(NETNS, CAPTURED, OPEN))
 def servers_on_loopback() -> None:
     """A server of the task's own, TCP and UDP, IPv4."""
     _serve(socket.AF_INET, "127.0.0.1")
 
 
-@neighbour(holds=NETWORKED)
+@neighbour(holds=(NETNS, CAPTURED, OPEN))
 def servers_on_loopback_by_ipv6() -> None:
     """The same over IPv6, where the machine has it."""
     if os.path.exists("/proc/net/if_inet6"):
         _serve(socket.AF_INET6, "::1")
 
 
-@neighbour(holds=(NETNS, CAPTURED))
+@neighbour(holds=GATED)
 def servers_on_every_address() -> None:
     """A server on 0.0.0.0 is reached by loopback and by another loopback address (B80)."""
     with socket.create_server(("0.0.0.0", 0)) as server:
@@ -53,7 +53,7 @@ def _serve(family: int, address: str) -> None:
             wrong("no datagram came through")
 
 
-@neighbour(holds=(NETNS, CAPTURED))
+@neighbour(holds=GATED)
 def the_gate() -> None:
     """The gate is where the proxy settings say."""
     with socket.create_connection(("127.0.0.1", HELD["port"]), PATIENCE) as wire:
@@ -169,7 +169,7 @@ def namespaces_of_our_own() -> None:
     os.chroot("/usr")
 
 
-@neighbour()
+@neighbour(holds=HOMED)
 def own_folders() -> None:
     """The workspace, home, /tmp, /dev/shm, the runtime folder and TMPDIR can be written."""
     for folder in (
@@ -194,7 +194,7 @@ def nothing_of_the_machines_tmp() -> None:
         wrong("the machine's")
 
 
-@neighbour()
+@neighbour(holds=HOMED)
 def renaming_beside_what_is_protected() -> None:
     """Names beside protected ones are the task's: renamed across folders, linked, removed."""
     above = os.path.dirname(HELD["hidden"])

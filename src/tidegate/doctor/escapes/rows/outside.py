@@ -10,7 +10,7 @@ import struct
 import time
 
 from tidegate.doctor.escapes.needs import paths
-from tidegate.doctor.escapes.table import CAPTURED, FENCED, HELD, NETNS, OFFLINE, OPEN, PASSED, escape
+from tidegate.doctor.escapes.table import ALL, FENCED, HELD, HOMED, PASSED, escape
 from tidegate.doctor.escapes.tools import none_of, number, syscall, unix, word, wrong
 
 
@@ -101,7 +101,7 @@ def surviving_the_end_of_the_task() -> None:
     _outlive()
 
 
-@escape("ENOENT", "ECONNREFUSED", "EACCES", holds=(NETNS, CAPTURED, OFFLINE, OPEN))
+@escape("ENOENT", "ECONNREFUSED", "EACCES", holds=ALL)
 def a_unit_of_systemd() -> None:
     """What systemd-run would ask: the system's manager, the user's, and D-Bus."""
     runtime = os.environ["XDG_RUNTIME_DIR"]
@@ -132,7 +132,7 @@ def a_job_of_at() -> None:
     raise none_of(_spool, _AT, "can be written")
 
 
-@escape("EPERM")
+@escape("EPERM", holds=HOMED)
 def a_set_user_id_helper() -> None:
     """A program of another user's with the set-user-id bit runs as nobody but us."""
     import subprocess

@@ -10,8 +10,8 @@ import os
 import socket
 import struct
 
-from tidegate.doctor.escapes.rows.asked import GATED, connect, say
-from tidegate.doctor.escapes.table import FENCED, HELD, NO_FAMILY, escape
+from tidegate.doctor.escapes.rows.asked import connect, say
+from tidegate.doctor.escapes.table import FENCED, GATED, HELD, NO_FAMILY, escape
 from tidegate.doctor.escapes.tools import tcp, unix, wrong
 
 _TABLES = ("tidegate.db", "tidegate.db-wal", "keys/actions.key", "log/actions.jsonl", "run/server.json", "run/lock")

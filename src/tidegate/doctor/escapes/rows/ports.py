@@ -9,10 +9,9 @@ from __future__ import annotations
 import socket
 
 from tidegate.doctor.escapes.rows.asked import connect, gate, say
-from tidegate.doctor.escapes.table import CAPTURED, HELD, NETNS, escape, neighbour
+from tidegate.doctor.escapes.table import CAPTURED, GATED, HELD, NETNS, escape, neighbour
 from tidegate.doctor.escapes.tools import PATIENCE, SaidError, word, wrong
 
-GATED = (NETNS, CAPTURED)
 _STAYS = 0.3  # seconds; who is refused hears so at once
 
 
@@ -48,7 +47,7 @@ def another_tasks_published_port_where_it_is_met() -> None:
     _met(HELD["published"])
 
 
-@escape("403", holds=GATED)
+@escape("403", holds=(NETNS, CAPTURED))
 def its_own_published_port_by_the_gate() -> None:
     """The way in is no way out."""
     say(connect(f"localhost:{HELD['own_published']}"))

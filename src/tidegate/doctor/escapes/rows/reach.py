@@ -6,7 +6,7 @@ import errno
 import socket
 
 from tidegate.doctor.escapes import needs
-from tidegate.doctor.escapes.table import CAPTURED, FENCED, HELD, NO_FAMILY, escape
+from tidegate.doctor.escapes.table import CAPTURING, FENCED, HELD, NO_FAMILY, escape
 from tidegate.doctor.escapes.tools import tcp, udp, word, wrong
 
 
@@ -55,7 +55,7 @@ def tcp_to_cloud_metadata() -> None:
 @escape("ENETUNREACH", holds=FENCED, offline=NO_FAMILY, captured="ECONNRESET")
 def tcp_to_other_ports() -> None:
     """TCP to ports that nobody thinks of, on the machine's own address and a private one (B77)."""
-    expected = errno.ECONNRESET if HELD["hold"] == CAPTURED else errno.ENETUNREACH
+    expected = errno.ECONNRESET if HELD["hold"] in CAPTURING else errno.ENETUNREACH
     for address in (HELD["own4"] or "10.0.0.1", "10.0.0.1", "192.168.1.1"):
         for port in (22, 53, 2375, 5432, 6379, 8080, 65535):
             try:
@@ -64,7 +64,7 @@ def tcp_to_other_ports() -> None:
                 if error.errno != expected:
                     raise
                 continue
-            if (port, HELD["hold"]) not in ((22, CAPTURED), (53, CAPTURED)):  # refused in words; the resolver
+            if HELD["hold"] not in CAPTURING or port not in (22, 53):  # refused in words; the resolver
                 wrong(f"{address}:{port} answered")
     raise OSError(expected, "each of them")
 
@@ -93,7 +93,7 @@ def tcp_to_the_gateway() -> None:
     tcp(socket.AF_INET, (HELD["own4"] or "192.168.0.2").rpartition(".")[0] + ".1", 80)
 
 
-@escape("ECONNREFUSED", holds=FENCED, offline=NO_FAMILY)
+@escape("ECONNREFUSED", holds=FENCED, offline=NO_FAMILY, uid=("EPERM",))
 def udp_to_the_machines_loopback() -> None:
     """A datagram to the machine's 127.0.0.1 (B83)."""
     udp(socket.AF_INET, "127.0.0.1", HELD["udp4"])
