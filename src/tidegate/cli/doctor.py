@@ -60,10 +60,12 @@ def _checks() -> list[Check]:
     from tidegate.doctor.relays import check_relays
     from tidegate.doctor.server import check_server
     from tidegate.doctor.upstream import check_upstream
+    from tidegate.doctor.users import check_users
 
     environ = os.environ
     return [
         *check_holds(),
+        *check_users(),
         *check_engines(environ),
         *check_limits(),
         *check_attempts(),

@@ -218,7 +218,7 @@ class UidHold(NamespaceHold):
                 fix="leave --publish out and connect to the port that the task listens on",
                 code="hold-published",
             )
-        prepare()
+        require()
         try:
             table = TableWatch()
         except OSError as error:
@@ -228,6 +228,7 @@ class UidHold(NamespaceHold):
         try:
             with uid_claims.locked():
                 uid_fence.ensure()
+                _keep_at_home()
                 tenant.settle(spec)
                 table.remember(claim.uid)
             spec = spec.replace(env=_environment(spec.env, claim.uid), strict=True, writable=(), closed=())
@@ -247,7 +248,19 @@ class UidHold(NamespaceHold):
 
 
 def prepare() -> None:
-    """See that users of the range can be held here: by root, in a range that is free, with the table and its routes.
+    """See that users of the range can be held here, and load what holds all of them: the table and its routes.
+
+    Raises:
+        StartError: naming what is missing.
+    """
+    require()
+    with uid_claims.locked():
+        uid_fence.ensure()
+    _keep_at_home()
+
+
+def require() -> None:
+    """See that users of the range can be held here: by root, in a range that is nobody's.
 
     Raises:
         StartError: naming what is missing.
@@ -259,8 +272,9 @@ def prepare() -> None:
             code="uid-root",
         )
     uid_range.check_range()
-    with uid_claims.locked():
-        uid_fence.ensure()
+
+
+def _keep_at_home() -> None:
     try:
         uid_routes.keep_at_home()
     except OSError as error:

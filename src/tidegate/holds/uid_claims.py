@@ -104,6 +104,29 @@ def is_held(uid: int) -> bool:
         os.close(descriptor)
 
 
+def used() -> list[int]:
+    """Every uid that was ever claimed since this machine started.
+
+    Raises:
+        StartError: where the folder cannot be used.
+    """
+    os.close(_open(_LOCK))
+    return sorted(int(name) for name in os.listdir(FOLDER) if name.isdigit())
+
+
+def has_place(uid: int) -> bool:
+    """Whether its file says that it has a place in the table.
+
+    Raises:
+        StartError: where the folder cannot be used.
+    """
+    descriptor = _open(str(uid))
+    try:
+        return bool(_read(descriptor))
+    finally:
+        os.close(descriptor)
+
+
 def sweep() -> list[int]:
     """Remove from the table what users have left that nobody holds; which ones they were.
 

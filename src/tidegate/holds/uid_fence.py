@@ -27,6 +27,7 @@ MODULES = "nf_tables nft_chain_nat nft_redir nft_ct nft_fib_inet nft_limit nft_l
 _PATIENCE = 20  # seconds
 COUNTS = ("refused", "logged")  # these fill themselves, and stay when a user is gone
 _LIST = ("-j", "-s", "list", "table", FAMILY, TABLE)
+_RULES = ("-j", "-s", "-t", "list", "table", FAMILY, TABLE)  # without elements, of which there may be thousands
 _reference: list[Any] = []  # found once in a process
 
 
@@ -72,7 +73,7 @@ def rules() -> list[Any] | None:
         NftError: where nft does not run.
     """
     try:
-        return _plain(run(_LIST))
+        return _plain(run(_RULES))
     except NftError as error:
         if "No such file" in str(error):
             return None
@@ -114,9 +115,11 @@ def living() -> dict[str, list[Any]]:
 def own_ports(uid: int) -> list[int]:
     """The ports of a user's own servers that are in the table; none where there is no table."""
     try:
-        return [int(one["concat"][1]) for one in living().get(OWN, ()) if one["concat"][0] == uid]
+        said = json.loads(run(("-j", "list", "set", FAMILY, TABLE, OWN)))["nftables"]
     except NftError:
         return []
+    pairs = [one["concat"] for item in said for one in item.get("set", {}).get("elem", ())]
+    return [int(port) for owner, port in pairs if owner == uid]
 
 
 def refused() -> dict[int, int]:
@@ -145,12 +148,15 @@ def change(word: str, changes: Iterable[tuple[str, str]]) -> None:
 
 def forget(changes: Iterable[tuple[str, str]]) -> None:
     """Delete what there is of these elements. That there is no table is fine."""
-    for one in changes:
+    all_of_them = list(changes)
+    for some in (all_of_them, *([one] for one in all_of_them)):
         try:
-            change("add", (one,))  # whether it is there does not matter then
-            change("delete", (one,))
+            # Added first, so that it does not matter whether it is there.
+            run(("-f", "-"), change_text("add", some) + change_text("delete", some))
         except NftError:
             continue
+        if some is all_of_them:
+            return
 
 
 def run(arguments: tuple[str, ...], text: str = "") -> str:
@@ -218,7 +224,7 @@ def _elsewhere() -> str:
         try:
             linux.unshare(linux.CLONE_NEWNET)
             run(("-f", "-"), _text())
-            found.append(run(_LIST))
+            found.append(run(_RULES))
         except (OSError, NftError) as error:
             found.append(error)
 

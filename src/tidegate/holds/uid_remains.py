@@ -51,6 +51,8 @@ def _owners(path: str) -> tuple[int, ...]:
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             for line in file:
+                if line.startswith("State:\tZ"):
+                    return ()  # it has ended, and waits for its parent to hear of it
                 if line.startswith("Uid:"):
                     return tuple(int(word) for word in line.split()[1:])
     except OSError:

@@ -60,9 +60,9 @@ class LeasedHold:
             StartError: also where no user is free.
             NotSavedError: where the lease cannot be kept.
         """
-        from tidegate.holds.uid import prepare
+        from tidegate.holds.uid import require
 
-        prepare()
+        require()  # before anything is leased
         store = open_store(self._state)
         try:
             self._give_back(store)

@@ -37,11 +37,11 @@ def attempt(what, *arguments):
 """
 
 
-def apart(code: str, *arguments: str) -> str:
+def apart(code: str, *arguments: str, patience: int = 60) -> str:
     """What the code prints, run with `inside()`, `attempt()` and `status()` at hand; it must end with 0."""
     text = PRELUDE.format(source=os.path.join(ROOT, "src")) + textwrap.dedent(code)
     done = subprocess.run(
-        [sys.executable, "-I", "-c", text, *arguments], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-I", "-c", text, *arguments], capture_output=True, text=True, check=False, timeout=patience
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -56,9 +56,9 @@ PRELUDE = """
 """
 
 
-def fenced(code: str, *arguments: str) -> str:
+def fenced(code: str, *arguments: str, patience: int = 60) -> str:
     """What the code prints, run by root in such a namespace; the table is loaded, the routes are not."""
     from textwrap import dedent
 
     body = dedent(PRELUDE) + "uid_fence.ensure()\n" + dedent(code) + "\nremove()\n"
-    return apart(body, *arguments)
+    return apart(body, *arguments, patience=patience)

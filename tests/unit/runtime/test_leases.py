@@ -49,7 +49,7 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No table and no lock of this machine is touched."""
     (tmp_path / "claims").mkdir(mode=0o700)
     monkeypatch.setattr("tidegate.holds.uid_claims.FOLDER", str(tmp_path / "claims"))
-    monkeypatch.setattr("tidegate.holds.uid.prepare", lambda: None)
+    monkeypatch.setattr("tidegate.holds.uid.require", lambda: None)
     monkeypatch.setattr("tidegate.holds.uid_claims.uid_fence.forget", lambda _elements: None)
     monkeypatch.setattr("tidegate.holds.uid_claims.uid_fence.own_ports", lambda _uid: [])
 
