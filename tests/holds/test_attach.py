@@ -147,6 +147,30 @@ def test_exec_runs_in_a_container(launcher: Launcher, lab: Lab) -> None:
     assert (done.returncode, done.stdout) == (3, "it is a.test\n"), done.stderr
 
 
+def test_a_task_is_created_for_containers(launcher: Launcher) -> None:
+    """What `task create` was told holds for each `exec`, also after a restart of the server; `--hold` says otherwise.
+
+    HLD-4, HLD-5, HLD-8.
+    """
+    tidegate = launcher.product.tidegate
+    made = tidegate("task", "create", "--hold", launcher.name, "--image", IMAGE, "--container-option", "shm-size=7m")
+    task = made.stdout.strip()
+    assert task, made.stderr
+    look = ("grep", " /dev/shm ", "/proc/mounts")
+    assert "size=7168k" in tidegate("exec", task, "--", *look).stdout
+    launcher.server.kill()
+    launcher.server = Served(launcher.product)
+    assert "size=7168k" in tidegate("exec", task, "--", *look).stdout
+    assert "size=7168k" not in tidegate("exec", task, "--hold", "netns", "--", *look).stdout
+
+
+def test_an_engine_and_an_image_go_together(launcher: Launcher) -> None:
+    """One without the other is a mistake of usage, and no task is made (HLD-16)."""
+    for words in (("--hold", launcher.name), ("--image", IMAGE), ("--container-option", "memory=1g")):
+        done = launcher.product.tidegate("task", "create", *words)
+        assert (done.returncode, done.stdout) == (2, ""), done.stderr
+
+
 def test_doctor_names_the_transport(launcher: Launcher) -> None:
     """A row for each engine, found out with a real container (SRV-5)."""
     done = launcher.product.tidegate("doctor")

@@ -83,6 +83,8 @@ def _run(task: str, options: RunOptions, stdio: StdioPlan) -> Ended:
 
     link = need_server(state_folder(os.environ), say, "tidegate exec")
     try:
+        if not options.hold_is_named:
+            options = _as_created(options, link.do("container", task=task))
         told = link.join(
             {
                 "task": task,
@@ -96,6 +98,16 @@ def _run(task: str, options: RunOptions, stdio: StdioPlan) -> Ended:
         return queued(lambda inbox: _held(told, options, stdio, inbox, link))
     finally:
         link.close()
+
+
+def _as_created(options: RunOptions, found: dict[str, Any] | None) -> RunOptions:
+    """The options with the container that the task was created with, where it was."""
+    if found is None:
+        return options
+    from tidegate.holds.hold import Container
+
+    container = Container(image=found["image"], transport=found["transport"], options=tuple(found["options"]))
+    return options.replace(hold=found["hold"], container=container)
 
 
 def _enter(folder: str, dev: int, ino: int) -> None:

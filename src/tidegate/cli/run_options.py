@@ -128,6 +128,7 @@ class RunOptions(Value):
     ssh_keys: tuple[str, ...] = ()
     files: str = ""
     hold: str = "netns"
+    hold_is_named: bool = False
     container: Container | None = None
     capture: str = "on"
     publish: tuple[Publish, ...] = ()
@@ -210,6 +211,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
     chosen = {holds[name] for name in holds if name in given} | ({hold} if hold else set())
     if len(chosen) > 1:
         raise UsageError("more than one hold is asked for", fix="give one of --hold, --no-network and --open-network")
+    named = bool(chosen)
     hold = chosen.pop() if chosen else "netns"
     if hold not in HOLDS:
         raise UsageError(f"there is no hold {hold!r}", fix=f"one of {', '.join(HOLDS)}")
@@ -251,6 +253,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         ssh_keys=tuple(given.get("--ssh-key", ())),
         files=files,
         hold=hold,
+        hold_is_named=named,
         container=_container(given, one) if hold in CONTAINERS else None,
         capture=capture,
         publish=_published(given.get("--publish", ()), hold),

@@ -55,6 +55,10 @@ def _ask(verb: str, **order: Any) -> Any:
 @click.option("--wait-for", default="", metavar="TIME", help="How long a question waits: 1m to 8h.")
 @click.option("--trust-folder", is_flag=True, help="Use the folder's tidegate.yaml.")
 @click.option("--no-folder-policy", is_flag=True, help="Leave the folder's tidegate.yaml aside.")
+@click.option("--hold", type=click.Choice(("docker", "podman")), help="Its commands run in containers of this engine.")
+@click.option("--image", default="", metavar="IMAGE", help="What those are made of.")
+@click.option("--transport", default="", metavar="NAME", help="As of `run`.")
+@click.option("--container-option", multiple=True, metavar="NAME=VALUE", help="As of `run`.")
 @click.option(
     "--print-args",
     type=click.Choice(("docker", "podman")),
@@ -73,6 +77,10 @@ def create(
     wait_for: str,
     trust_folder: bool,
     no_folder_policy: bool,
+    hold: str | None,
+    image: str,
+    transport: str,
+    container_option: tuple[str, ...],
     print_args: str | None,
 ) -> None:
     """Make a task, and print its id."""
@@ -99,7 +107,16 @@ def create(
         by_hand = phase == "install"
         say(_SET_UP_BY_HAND if by_hand else _SET_UP_LATER)
         joined = joined.replace(setup=()) if by_hand else joined
-    made = _ask("create", folder=real, name=name, phase=phase, policy=to_plain(joined), wait_seconds=seconds)
+    made = _ask(
+        "create",
+        folder=real,
+        name=name,
+        phase=phase,
+        policy=to_plain(joined),
+        wait_seconds=seconds,
+        hold=hold or "",
+        container=_container(hold, image, transport, container_option),
+    )
     click.echo(made["id"])
     if print_args:
         from tidegate.holds.container.arguments import launcher_arguments
@@ -113,6 +130,17 @@ def create(
         folder = make_task_folder(state_folder(os.environ), made["id"])
         for line in launcher_arguments(print_args, made["id"], folder, variables):
             click.echo(line)
+
+
+def _container(hold: str | None, image: str, transport: str, options: tuple[str, ...]) -> dict[str, Any] | None:
+    """What the commands of the task run in, as the server keeps it; None for what `exec` says."""
+    if bool(hold) != bool(image) or (not hold and (transport or options)):
+        raise UsageError("--hold and --image go together", fix="--hold docker --image IMAGE")
+    if not hold:
+        return None
+    from tidegate.holds.container.worker import check_options
+
+    return {"image": image, "transport": transport, "options": check_options(options)}
 
 
 @task.command("list")

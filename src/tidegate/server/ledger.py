@@ -244,7 +244,7 @@ def remembered_of(store: Store, task: Living) -> tuple[Remembered, ...]:
 
 
 def operator_bytes(task: Living) -> bytes:
-    """Return what changed of a task since it was created, as its record keeps it."""
+    """Return what changed of a task since it was created, and what its commands run in, as its record keeps it."""
     rules = {text: verdict.value for text, verdict in task.operator.items()}
     kept = {"rules": rules, "paused": task.paused, "set_up": task.set_up, "setting_up": task.setting_up is not None}
-    return json.dumps(kept).encode()
+    return json.dumps(kept | ({"container": task.container} if task.container else {})).encode()

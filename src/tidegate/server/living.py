@@ -86,6 +86,7 @@ class Living:
         self.remembered: tuple[Remembered, ...] = ()
         self.paused = False
         self.ending = False
+        self.container: dict[str, Any] | None = None  # what its commands run in by default (HLD-4), with `hold`
         self.set_up = False  # its policy's set-up command has ended well, or is not to run
         self.setting_up: Exec | None = None  # the command before which it runs now
         self.execs: dict[str, Exec] = {}

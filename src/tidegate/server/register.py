@@ -122,10 +122,12 @@ class Register:
         name: str = "",
         phase: Phase = Phase.RUNTIME,
         network: str = "",
+        hold: str = "",
+        container: dict[str, Any] | None = None,
         wait_seconds: int | None = None,
         by: str,
     ) -> Living:
-        """Make a task that lives until somebody ends it; its commands come with `exec`.
+        """Make a task that lives until somebody ends it; its commands come with `exec`, in `hold` and `container`.
 
         Raises:
             UsageError: for a folder that is none, or a wait that is none.
@@ -142,11 +144,12 @@ class Register:
             phase=phase,
             policy=policy,
             created_at=self._clock(),
-            hold="",
+            hold=hold,
             network=network,
             wait_seconds=self._ledger.wait_seconds(wait_seconds),
             by=by,
         )
+        task.container = container
         await self._adopt(task, self._own_log(task), rotate=True)
         sweep_tasks(self._state)
         return task
@@ -178,6 +181,7 @@ class Register:
         task.operator = {text: Verdict(verdict) for text, verdict in kept["rules"].items()}
         task.paused = bool(kept["paused"])
         task.set_up = bool(kept.get("set_up"))
+        task.container = kept.get("container")
         if kept.get("setting_up"):
             task.phase = Phase.RUNTIME  # the server ended in its midst: it runs again before the next command
         await self._adopt(task, self._own_log(task), rotate=True, again=True)

@@ -29,6 +29,8 @@ async def do(registry: Registry, verb: str, order: dict[str, Any]) -> Any:
             name=order["name"],
             phase=Phase(order["phase"]),
             wait_seconds=order["wait_seconds"],
+            hold=order.get("hold", ""),
+            container=order.get("container"),
             by=BY,
         )
         return registry.view(task)
@@ -37,6 +39,8 @@ async def do(registry: Registry, verb: str, order: dict[str, Any]) -> Any:
     if verb == "show":
         return await registry.record(order["task"])
     task = registry.get(order["task"])
+    if verb == "container":
+        return {"hold": task.hold, **task.container} if task.container is not None else None
     if verb == "connections":
         return await registry.look(task)
     if verb == "phase":
