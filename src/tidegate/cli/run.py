@@ -201,7 +201,9 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
     if not options.quiet:
         from tidegate.runtime.services import Services
 
-        for line in Services(policy, Phase(order.phase), [one.port for one in order.publish]).notes():
+        for line in Services(policy, Phase(order.phase), [one.port for one in order.publish]).notes(
+            inside=options.hold != "landlock"
+        ):
             say(f"note: {line}")
     if any(policy.index.phase(phase).denies for phase in Phase):
         from tidegate.policy.explain import shadowed

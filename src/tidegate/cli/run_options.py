@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tidegate.holds.hold import Container
     from tidegate.model.publish import Publish
 
-HOLDS = ("netns", "uid", "docker", "podman", "open", "offline")
+HOLDS = ("netns", "landlock", "uid", "docker", "podman", "open", "offline")
 CONTAINERS = ("docker", "podman")
 CAPTURES = ("on", "ports", "off")
 FILES = ("strict", "normal")
@@ -56,7 +56,8 @@ what it may touch
   --files MODE            strict (the default for root): only the workspace, temporary folders, caches and what is
                           shared can be written; normal (for others): all you can write but what would run later
                           (start-up files, hooks, programs on the PATH). "Read-only file system"? --share PATH opens it
-  --hold NAME             netns (the default), uid (for root: a user of its own), docker, podman, open or offline
+  --hold NAME             netns (the default), landlock (where no namespaces can be made: proxy only, no servers),
+                          uid (for root: a user of its own), docker, podman, open or offline
   --image IMAGE           with docker and podman: what the container is made of; COMMAND is run in place of its own
   --transport NAME        with docker and podman: how the gate is reached: enter, relay or vm (the first that works;
                           found once for an engine)
@@ -96,6 +97,7 @@ _FOR_A_GATE = (
 _NOT_PUBLISHED = {
     "open": "the command's servers are this machine's own: connect to them as they are",
     "offline": "the command has no network to have a server in: leave --no-network out",
+    "landlock": "a command in it has no servers: use --hold netns",
 }
 _FLAGS = (
     "--trust-folder", "--no-folder-policy", "--no-network", "--open-network", "--no-selftest", "--quiet",
@@ -233,6 +235,12 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
     for name in () if hold in CONTAINERS else _FOR_A_CONTAINER:
         if name in given:
             raise UsageError(f"{name} has no meaning with --hold {hold}", fix="--hold docker, or --hold podman")
+    if hold == "landlock":
+        if "--capture" in given and capture != "off":
+            raise UsageError(
+                f"--capture {capture} cannot be had with --hold landlock", fix="leave it out: programs use the proxy"
+            )
+        capture = "off"
     if hold in WITHOUT_GATE:
         capture = "off"
         for name in _FOR_A_GATE:

@@ -132,13 +132,18 @@ class FileCalls:
         """
         place = place_of(caller, linux.AT_FDCWD, path)
         try:
-            if not self.may(place.path) or self._levels.lowest(os.path.dirname(place.path)) == NOTHING:
+            if not self.may(place.path):
                 raise GoesOnError
-            start = os.open(f"/proc/{caller.thread}/cwd", FOLDER)
-            try:
-                unix_files.bind_within(wire, path, place.folder, start, caller.umask())
-            finally:
-                os.close(start)
+            if b"/" not in path:
+                unix_files.bind_in(wire, path, place.folder, caller.umask())
+            elif self._levels.lowest(os.path.dirname(place.path)) == NOTHING:
+                raise GoesOnError  # led astray, the kernel could make it in what is hidden there
+            else:
+                start = os.open(f"/proc/{caller.thread}/cwd", FOLDER)
+                try:
+                    unix_files.bind_within(wire, path, place.folder, start, caller.umask())
+                finally:
+                    os.close(start)
             file = os.open(place.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.folder)
         finally:
             place.close()

@@ -218,11 +218,10 @@ class _Building(Construction):
             self._take(word, rest, descriptors)
 
     def _take(self, word: str, rest: str, descriptors: list[int]) -> None:
-        if word == "guard":
-            self._guard = int(rest)
-        elif word == "pty":
+        if word == "pty":
             self._pty = descriptors.pop()
         elif word == "watch":
+            self._guard = int(rest)
             self._tell_watcher(descriptors)
         elif word == "sockets" and self._deliver is not None:
             self._deliver(TaskSockets((SSH_AGENT,), tuple(descriptors)))
@@ -231,7 +230,7 @@ class _Building(Construction):
 
     def _tell_watcher(self, descriptors: list[int]) -> None:
         try:
-            control.send(self._to_watcher, f"watch {self._init}", descriptors)
+            control.send(self._to_watcher, f"watch {self._init} {self._guard}", descriptors)
         except OSError:
             return  # it has ended; the self-test says so
         finally:

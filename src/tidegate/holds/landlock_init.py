@@ -12,6 +12,7 @@ import signal
 
 from tidegate.holds import capabilities, control, landlock, linux, selftest
 from tidegate.holds.inside import SSH_AGENT
+from tidegate.holds.own_folder import remove_own_folder
 from tidegate.holds.seccomp import LANDLOCK, install, program
 from tidegate.model.errors import StartError
 
@@ -81,13 +82,13 @@ class Init:
         self._scoped = is_scoped(self._front)
         if not self._scoped:
             selftest.leak("a signal would reach processes of this machine")
+        guard = self._set_guard()
         listener = install(program(LANDLOCK), listener=True)
-        control.send(self.wire, "watch", (listener, *self._own))
+        control.send(self.wire, f"watch {guard}", (listener, *self._own))
         for descriptor in (listener, *self._own):
-            os.close(descriptor)
-        self._set_guard()  # who may look into init is Landlock's affair here, and the watcher must
+            os.close(descriptor)  # who may look into init is Landlock's affair here, and the watcher must
 
-    def _set_guard(self) -> None:
+    def _set_guard(self) -> int:
         reading, writing = os.pipe()
         guard = os.fork()
         if guard == 0:
@@ -101,11 +102,17 @@ class Init:
                     os.dup2(null, standard)
                 os.read(reading, 1)
                 self.end_all()
+                remove_own_folder(self._view.folder)
             finally:
                 os._exit(0)
         os.close(reading)
         self._guarding = writing  # open for as long as we live
-        control.send(self.wire, f"guard {guard}")
+        return guard
+
+    def leave(self) -> None:
+        """What init does last. When the front is gone the guard does it, who can also remove the task's folder."""
+        if os.getppid() == self._front:
+            self.end_all()
 
     def end_all(self) -> None:
         """Kill everything that came from init, but for this process."""
@@ -211,7 +218,7 @@ def run_command(init: Init) -> NoReturn:
         enter=init.enter,
         selftest=init.test,
         become=init.confine,
-        last=init.end_all,
+        last=init.leave,
     )
 
 
@@ -221,5 +228,5 @@ def end(init: Init) -> NoReturn:
     init.test()
     control.send(init.wire, "probed")
     control.receive(init.wire)
-    init.end_all()
+    init.leave()
     os._exit(0)

@@ -42,7 +42,7 @@ def make_view(plan: Plan, folder: str) -> View:
     return View(levels, tuple(rules), folder, plan.hidden)
 
 
-def levels_of(plan: Plan, folder: str) -> Levels:
+def levels_of(plan: Plan, own: str) -> Levels:
     """The levels of a plan. What is hidden is said last: nothing gives it back."""
     said = {step.path: step.readonly for step in plan.steps}
     found = {"/": READ if plan.strict else WRITE}
@@ -62,8 +62,12 @@ def levels_of(plan: Plan, folder: str) -> Levels:
         around = [one for one in plan.bound if path.startswith(one.path + "/")]
         if around:
             found[path] = READ if readonly or any(one.readonly for one in around) else WRITE
+    # Names that lead to what is protected, and sockets of the machine: not to be removed, replaced or renamed.
+    links = [os.path.join(folder, name) for folder, name in plan.pins]
+    for path in (*(link for link in links if os.path.islink(link)), *plan.sockets):
+        found[path] = min(READ, found.get(path, READ))
     found |= dict.fromkeys(plan.hidden, NOTHING)
-    found[folder] = WRITE
+    found[own] = WRITE
     return Levels(found)
 
 

@@ -82,18 +82,19 @@ def _be_watcher(front: int, wire: int, post: Post) -> NoReturn:
         os._exit(0)
     os.close(wire)
     listener, *own = received[1]
-    made = LandlockWatcher(listener, post, int(received[0].split()[1]))
+    made = LandlockWatcher(listener, post, *(int(word) for word in received[0].split()[1:]))
     for path in own:
         made.own(path)
     made.run()
 
 
 class LandlockWatcher(Watcher):
-    """Answers for a task whose first process is `init`."""
+    """Answers for a task whose first process is `init`; `guard` is a child of that one and none of the task's."""
 
-    def __init__(self, listener: int, post: Post, init: int) -> None:
+    def __init__(self, listener: int, post: Post, init: int, guard: int) -> None:
         super().__init__(listener, os.open("/", os.O_PATH | os.O_CLOEXEC), post.shares, {})
         self._init = init
+        self._guard = guard
         self._announcer = post.announcer
         self._files_of_task = FileCalls(post.levels)
         port = post.port.to_bytes(2, "big")
@@ -122,7 +123,7 @@ class LandlockWatcher(Watcher):
             raise RefusedError(errno.EAFNOSUPPORT if where[:2] in (b"\0\0", b"\1\0") else errno.EINVAL)
         if not own:
             self._tell(TRIED + where[2:4] + packed)
-            local = packed[:1] == _LOOPBACK4 if len(packed) == 4 else _is_local(packed)
+            local = packed[:1] in (_LOOPBACK4, b"\0") if len(packed) == 4 else _is_local(packed)
             raise RefusedError(errno.ECONNREFUSED if local else errno.ENETUNREACH)
         self._announce(wire)
         return gate
@@ -287,8 +288,8 @@ class LandlockWatcher(Watcher):
         self._answer(identity, 0)
 
     def _is_the_tasks(self, pid: int) -> bool:
-        """Whether a process comes from this task's init, and is not that one."""
-        if pid == self._init:
+        """Whether a process comes from this task's init, and is neither that one nor its guard."""
+        if pid in (self._init, self._guard):
             return False
         while pid > 1:
             try:

@@ -10,7 +10,7 @@ import errno
 import os
 import sys
 
-from tidegate.holds import linux
+from tidegate.holds import landlock, linux
 from tidegate.holds.userns import CAP_SETFCAP
 from tidegate.model.errors import StartError
 
@@ -30,6 +30,7 @@ _MEANING = {
     "cwd": "enter the working directory inside the hold",
 }
 IN_A_TASK = "TIDEGATE_TASK"  # every task has it in its environment
+_INSIDE_ALREADY = "run the command as it is; the gate around it stays"
 _LIMITS = ("user", "mnt", "net", "pid", "ipc")
 
 
@@ -80,7 +81,7 @@ def explain(stage: str, code: int, text: str, facts: Facts | None = None) -> Sta
     if found is None and stage == "capture":
         found = _no_capture(_reason(code, text))
     if found:
-        return StartError(found[0], fix=found[1], code=f"hold-{stage}")
+        return StartError(found[0], fix=found[1] + _or_without(stage, found), code=f"hold-{stage}")
     if stage == "selftest" or not code:
         return StartError(text, code=f"hold-{stage}")
     return StartError(
@@ -88,6 +89,12 @@ def explain(stage: str, code: int, text: str, facts: Facts | None = None) -> Sta
         fix="`tidegate doctor` tells more",
         code=f"hold-{stage}",
     )
+
+
+def _or_without(stage: str, found: tuple[str, str]) -> str:
+    """The hold that works where namespaces do not, where this kernel has what that needs (HLD-12)."""
+    works = stage in ("unshare", "fork", "map", "view", "loopback") and not found[1].startswith(_INSIDE_ALREADY)
+    return "; or --hold landlock, which makes none" if works and landlock.abi() >= landlock.SCOPE_ABI else ""
 
 
 def canary_heard(names: list[str]) -> StartError:
@@ -208,7 +215,7 @@ def _hold_in_hold(facts: Facts) -> tuple[str, str] | None:
     if IN_A_TASK in os.environ and facts.status("NoNewPrivs") == "1":
         return (
             "this is a task of tidegate already, and there is no hold inside a hold",
-            "run the command as it is; the gate around it stays",
+            _INSIDE_ALREADY,
         )
     return None
 

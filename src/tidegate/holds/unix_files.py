@@ -58,6 +58,23 @@ def is_file(found: os.stat_result, file: tuple[int, int] | None) -> bool:
     return file is not None and (found.st_dev, found.st_ino & 0xFFFFFFFF) == file
 
 
+def bind_in(wire: int, name: bytes, folder: int, umask: int) -> None:
+    """Bind a unix socket to a name in a folder: nothing is looked up.
+
+    Raises:
+        OSError: as bind(2) says.
+    """
+    before, here = os.umask(umask), os.open(".", os.O_PATH | os.O_CLOEXEC)
+    try:
+        os.fchdir(folder)
+        address = b"\1\0" + name + b"\0"
+        linux.call("bind", wire, address, len(address))
+    finally:
+        os.fchdir(here)
+        os.close(here)
+        os.umask(before)
+
+
 def bind_within(wire: int, path: bytes, folder: int, start: int, umask: int) -> None:
     """Bind a unix socket to a path, looked up from the folder `start`, where that makes a name in or below `folder`.
 

@@ -174,7 +174,7 @@ def require_way_out(agent: Agent, capture: str) -> None:
     if not agent.harness.proxy_aware and not agent.doubt and capture == "off":
         raise StartError(
             f"the harness {agent.harness.name!r} is not proxy aware, and without capture it has no way to the gate",
-            fix="run it with --capture on",
+            fix="run it with --capture on, in a hold that has it (netns, uid)",
             code="harness-proxy",
         )
 

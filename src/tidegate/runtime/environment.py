@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 OWN_LOOPBACK_NO_PROXY = "localhost,127.0.0.1,::1"
 """The common subset of what clients parse: no CIDR, no brackets, no `*`, no spaces (B133)."""
 
+_JAVA_DIRECT = "localhost|127.*|[::1]"  # as client_settings.py has it
 _MAX_GIT_PAIRS = 1000  # a caller's count above this is nonsense, and git would fail on it anyway
 
 
@@ -45,6 +46,8 @@ def task_environment(
         if when == "no-capture" and capture:
             continue
         text = _fill(value, values)
+        if not own_loopback:  # what is at this machine's loopback is reached through the gate, or not at all
+            text = text.replace(_JAVA_DIRECT, "")
         before = environment.get(name)
         if before and join == "append":
             text = f"{before} {text}"

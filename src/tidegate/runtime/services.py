@@ -52,10 +52,10 @@ class Services:
         self.portless = tuple(portless)
         self.more = len(found) - len(self.met)
 
-    def notes(self) -> list[str]:
-        """What a person is told at the start of a task."""
+    def notes(self, *, inside: bool = True) -> list[str]:
+        """What a person is told at the start of a task; `inside` says that services are met on its own loopback."""
         lines = []
-        if self.met:
+        if self.met and inside:
             names = ", ".join(str(Destination(_host(host), port)) for host, port in self.met)
             lines.append(f"met inside by the gate, unless the command listens there itself: {names}")
         if self.more:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from tidegate.runtime.ssh_keys import KeyUse, SshKeys
 
 GATE_HOST = "127.0.0.1"
+SHARES_LOOPBACK = ("landlock",)
+"""Holds whose tasks have this machine's loopback, and nothing on it but their gate."""
 GATE_PORT = 3128  # squid's, and HLD-4's: what people expect of a proxy
 
 
@@ -131,6 +133,7 @@ def run_behind_gate(
     Raises:
         StartError: when it cannot start as asked; nothing of it has run and nothing is left behind.
     """
+    from tidegate.holds.hold import gate_port
     from tidegate.policy.snapshot import to_plain
     from tidegate.runtime.front import Front
     from tidegate.runtime.services import Services
@@ -138,14 +141,21 @@ def run_behind_gate(
     setup = policy.setup if policy is not None else order.setup
     first = Phase.INSTALL.value if setup else order.phase
     captured = order.capture != OFF
+    port = gate_port(hold)
     ports = [one.port for one in order.publish]
-    if policy is None:
+    if hold.name in SHARES_LOOPBACK:  # a service of this machine is met at the proxy only
+        met: Mapping[str, tuple[tuple[str, int], ...]] = dict.fromkeys((first, order.phase), ())
+    elif policy is None:
         met = order.met
     else:
         met = {phase: Services(policy, Phase(phase), ports).met for phase in {first, order.phase}}
     names = own_names(node_name(order.container)) if captured else ()
     caller = order.environ if order.container is None else in_container(hold, order.container, order.environ)
-    roots = _roots(hold, order.environ) if link.authority or (policy is not None and wants_inspection(policy)) else ""
+    roots = ""
+    if link.authority or (policy is not None and wants_inspection(policy)):
+        from tidegate.runtime.trust import roots_for
+
+        roots = roots_for(hold, order.environ)
     if policy is not None:
         link.configure(
             {
@@ -176,8 +186,8 @@ def run_behind_gate(
         caller,
         task=order.task,
         host=GATE_HOST,
-        port=GATE_PORT,
-        own_loopback=hold.name != "uid",  # GAT-10: there it is the machine's
+        port=port,
+        own_loopback=hold.name not in (*SHARES_LOOPBACK, "uid"),  # GAT-10: there it is the machine's
         capture=captured,
         own_names=(OWN4, OWN6, *names) if captured else (),
     )
@@ -191,7 +201,7 @@ def run_behind_gate(
 
     def launch(command: tuple[str, ...], phase: str, streams: StdioPlan) -> Front:
         spec = _spec(order, environment, streams).replace(argv=command, trust=trust)
-        spec = spec.replace(met=met[phase])
+        spec = spec.replace(met=met[phase], port=port)
         if command is order.command:
             spec = spec.replace(published=tuple(one.inside for one in order.publish))
         if order.capture == PORTS:
@@ -255,30 +265,6 @@ def run_behind_gate(
     else:
         rows, more = counted
     return Ended(outcome, tuple(rows), more, sentence)
-
-
-def _roots(hold: Hold, environ: Mapping[str, str]) -> str:
-    """Return what destinations are verified against where some hosts are read inside TLS, as PEM.
-
-    Raises:
-        StartError: where the hold could not make the task trust its authority.
-    """
-    from tidegate.runtime.trust import roots_of
-
-    if not getattr(hold, "gives_trust", False):
-        raise StartError(
-            f"the policy names methods or paths, and the hold {hold.name!r} cannot give the task its certificate",
-            fix="--hold netns, or leave methods and paths out",
-            code="hold-trust",
-        )
-    roots = roots_of(environ)
-    if not roots:
-        raise StartError(
-            "the policy names methods or paths, and this machine has no roots to verify destinations against",
-            fix="install ca-certificates, or set SSL_CERT_FILE",
-            code="no-roots",
-        )
-    return roots
 
 
 def run_without_gate(

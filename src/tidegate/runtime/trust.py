@@ -16,11 +16,14 @@ from __future__ import annotations
 
 import os
 
+from tidegate.model.errors import StartError
 from tidegate.runtime.client_settings import TRUST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from tidegate.holds.hold import Hold
 
 FOLDER = "/run/tidegate"  # the task's own /run
 BUNDLE = f"{FOLDER}/ca.pem"
@@ -47,6 +50,28 @@ def roots_of(environ: Mapping[str, str]) -> str:
     for path in dict.fromkeys(paths):
         found.update(dict.fromkeys(_certificates(_read(path))))
     return "".join(f"{one}\n" for one in found)
+
+
+def roots_for(hold: Hold, environ: Mapping[str, str]) -> str:
+    """Return what destinations are verified against where some hosts are read inside TLS, as PEM.
+
+    Raises:
+        StartError: where the hold could not make the task trust its authority.
+    """
+    if not getattr(hold, "gives_trust", False):
+        raise StartError(
+            f"the policy names methods or paths, and the hold {hold.name!r} cannot give the task its certificate",
+            fix="--hold netns, or leave methods and paths out",
+            code="hold-trust",
+        )
+    roots = roots_of(environ)
+    if not roots:
+        raise StartError(
+            "the policy names methods or paths, and this machine has no roots to verify destinations against",
+            fix="install ca-certificates, or set SSL_CERT_FILE",
+            code="no-roots",
+        )
+    return roots
 
 
 def trust_files(roots: str, authority: Iterable[str]) -> tuple[tuple[str, bytes], ...]:

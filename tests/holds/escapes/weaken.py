@@ -43,7 +43,7 @@ def no_families(_order: dict[str, Any]) -> None:
     """A filter without the list of families and protocols."""
     from tidegate.holds import seccomp
 
-    def families(program: Any, *, internet: bool) -> None:  # noqa: ARG001
+    def families(program: Any, *, internet: bool, datagrams: bool = True) -> None:  # noqa: ARG001
         for name in ("socket", "socketpair"):
             program.label(name)
         program.give(seccomp.ALLOW)
@@ -92,8 +92,8 @@ def launch_checks_nothing() -> None:
     """Leave out what is checked at every start, even without a self-test."""
     from tidegate.holds import selftest
 
-    selftest.check_confinement = lambda _status: None
-    selftest.check_watcher = lambda: None
+    selftest.check_confinement = lambda *_, **__: None
+    selftest.check_watcher = lambda *_: None
 
 
 @switch
@@ -398,6 +398,47 @@ def no_account(_order: dict[str, Any]) -> None:
     from tidegate.holds import uid
 
     uid._account_files = lambda _uid: ()
+
+
+@switch
+def not_confined(_order: dict[str, Any]) -> None:
+    """Without the command's own Landlock domain; init's stays, which keeps signals in."""
+    from tidegate.holds import landlock
+
+    landlock.confine = lambda _files, _port: None
+
+
+@switch
+def landlock_alone(_order: dict[str, Any]) -> None:
+    """Landlock without the filter, and so without the watcher: all calls are the kernel's."""
+    from tidegate.holds import landlock_init, seccomp
+
+    no_filter(_order)
+    landlock_init.program = seccomp.program
+
+
+@switch
+def watcher_refuses(_order: dict[str, Any]) -> None:
+    """A watcher that refuses whatever it is asked."""
+    from tidegate.holds.landlock_watcher import LandlockWatcher
+
+    def answer(self: Any, identity: int, _code: int, _flags: int = 0) -> None:
+        from tidegate.holds.on_behalf import send_answer
+
+        send_answer(self._listener, identity, 1)
+
+    LandlockWatcher._answer = answer
+    LandlockWatcher._give = lambda self, identity, _made, _flags: answer(self, identity, 1)
+    launch_checks_nothing()
+
+
+@switch
+def rights_kept(_order: dict[str, Any]) -> None:
+    """Root's capabilities stay."""
+    from tidegate.holds import capabilities
+
+    capabilities.drop_what_there_is = lambda: None
+    launch_checks_nothing()
 
 
 def main() -> None:

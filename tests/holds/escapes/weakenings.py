@@ -6,7 +6,7 @@ hold a row, both are taken out. A new row is named here, or in IMPOSSIBLE with t
 
 from __future__ import annotations
 
-from tidegate.doctor.escapes.table import CAPTURED, NETNS, OFFLINE, OPEN, UID
+from tidegate.doctor.escapes.table import CAPTURED, LANDLOCK, NETNS, OFFLINE, OPEN, UID
 
 
 class Weakening:
@@ -446,9 +446,58 @@ WEAKENINGS = (
     ),
     Weakening(("servers_unmarked",), UID, "root", "own_servers_on_the_shared_loopback"),
     Weakening(("no_account",), UID, "root", "a_name_and_a_home"),
+    Weakening(
+        ("not_confined",),
+        LANDLOCK,
+        "ordinary",
+        """
+        looking_into_who_holds tracing_who_holds settings_of_other_processes the_machines_tmp
+        executing_from_memory a_link_by_a_descriptor writing_by_an_odd_descriptor
+        exchanging_the_folder_while_it_is_judged
+        """,
+    ),
+    Weakening(
+        ("landlock_alone",),
+        LANDLOCK,
+        "ordinary",
+        """
+        a_server_without_bind a_name_among_the_abstract_ones the_gates_port_on_another_address
+        the_gates_port_elsewhere exchanging_the_destination_while_it_is_judged
+        exchanging_the_socket_while_it_is_judged taking_a_connection_apart a_child_that_shares_memory
+        choosing_the_way_of_packets_by_ipv6 slowing_who_holds_down
+        a_namespace_of_our_own memory_shared_by_system_v changing_what_is_protected_by_a_descriptor flags_of_a_file
+        a_machines_socket_by_a_link_in_the_workspace
+        """,
+    ),
+    Weakening(
+        ("watcher_refuses",),
+        LANDLOCK,
+        "ordinary",
+        """
+        the_gate_by_every_manner a_service_by_the_proxy unix_sockets_by_path a_full_backlog_by_path
+        folders_of_its_own changing_files_in_every_manner limits_of_its_own_processes
+        """,
+    ),
+    Weakening(
+        ("rights_kept",),
+        LANDLOCK,
+        "root",
+        """
+        no_rights_to_gain
+        """,
+    ),
 )
 
+_SENT = "without the scope a signal would end processes of the machine that the trial runs on"
 IMPOSSIBLE = {
+    "signals_to_who_holds": _SENT,
+    "signals_by_way_of_a_file": _SENT,
+    "ending_who_answers_by_path": _SENT,
+    "a_set_user_id_program": "no_new_privs holds it, without which there is neither Landlock nor a filter",
+    "choosing_the_way_of_packets": "the kernel itself wants a capability for it, where it is a new one",
+    "connecting_twice": "the kernel itself connects a socket once",
+    "sending_to_an_address": "the kernel itself takes no receiver for a stream; other sockets there are none",
+    "other_terminals": "a machine may have none",
     "init_cannot_be_killed": "the kernel itself keeps PID 1 of a namespace from signals that come from inside it",
     "putting_another_resolv_conf_in_its_place": "the trial mounts a file of its own there, to spare the machine's",
 }

@@ -20,7 +20,7 @@ def test_each_hold_is_tried() -> None:
         print(*(f"{check.name} {check.state}" for check in check_holds()), sep=", ", end="")
         """
     )
-    assert said == "hold netns ok, hold offline ok, hold open ok"
+    assert said == "hold netns ok, hold landlock ok, hold offline ok, hold open ok"
 
 
 def test_what_is_in_the_way_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,5 +29,5 @@ def test_what_is_in_the_way_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(linux, "NUMBERS", {})
     found = holds.check_holds()
-    assert [check.state for check in found] == [FAIL] * 3
+    assert [check.state for check in found] == [FAIL] * 4
     assert all("no hold for" in check.what and check.fix for check in found)

@@ -37,7 +37,7 @@ print(LIBC.connect(wire.fileno(), bytes(16), 16), errno.errorcode[ctypes.get_err
     assert out.splitlines() == [
         f"127.0.0.1 None {refused}",
         f"127.0.0.2 {refused} {refused}",
-        f"0.0.0.0 {away} {away}",
+        f"0.0.0.0 {refused} {refused}",
         f"10.0.0.1 {away} {away}",
         f"1.2.3.4 {away} {away}",
         "::ffff:127.0.0.1 None",

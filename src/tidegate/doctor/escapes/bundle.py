@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import zipfile
 
-_PARTS = ("table.py", "tools.py", "needs.py", "inside.py")
+_PARTS = ("table.py", "without_namespaces.py", "tools.py", "needs.py", "inside.py")
 _MAIN = "from tidegate.doctor.escapes.inside import main\n\nmain()\n"
 
 

@@ -13,9 +13,9 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from tidegate.doctor.escapes.table import CAPTURED, CAPTURING, NETNS, OFFLINE, OPEN, UID
+from tidegate.doctor.escapes.table import CAPTURED, CAPTURING, LANDLOCK, NETNS, OFFLINE, OPEN, UID
 from tidegate.holds import capabilities
-from tidegate.holds.hold import Container, Share, find_hold
+from tidegate.holds.hold import Container, Share, find_hold, gate_port
 from tidegate.holds.inside import OFF, ON
 from tidegate.holds.stdio import plan_stdio
 from tidegate.model.errors import StartError
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.task import Ended
 
 SERVER = 3000  # the port inside that is published; nobody listens there
-HOLDS = {NETNS: NETNS, CAPTURED: NETNS, OFFLINE: OFFLINE, OPEN: OPEN, UID: UID}
+HOLDS = {NETNS: NETNS, CAPTURED: NETNS, OFFLINE: OFFLINE, OPEN: OPEN, UID: UID, LANDLOCK: LANDLOCK}
 ALLOWED = ("good.test", "*.wild.test")
 """What the policy of the trial lets through: names that only the small internet knows."""
 
@@ -48,6 +48,8 @@ class _Announced:
         self._built = built
         self.name = hold.name
         self.has_gate = hold.has_gate
+        if hasattr(hold, "own_port"):
+            self.own_port = hold.own_port
 
     def probe(self) -> StartError | None:
         return self._hold.probe()
@@ -85,7 +87,7 @@ def main(wishes: dict[str, Any]) -> None:
         closed=later.closed,
         selftest=wishes["selftest"],
         log=wishes["log"],
-        publish=() if wishes["hold"] == UID else tuple(parse_publish(f"{port}:{SERVER}") for port in wishes["publish"]),
+        publish=tuple(parse_publish(f"{port}:{SERVER}") for port in _published(wishes)),
         capture=ON if wishes["hold"] in CAPTURING else OFF,
     )
     name = HOLDS[wishes["hold"]]
@@ -95,7 +97,10 @@ def main(wishes: dict[str, Any]) -> None:
             container=Container(wishes["container"]["image"], options=_variables(order.environ)),
             environ=dict(os.environ) | order.environ,
         )
-    hold = _Announced(find_hold(name), built)
+    found = find_hold(name)
+    held = json.loads(order.environ["HELD"]) | {"port": gate_port(found)}
+    order = order.replace(environ=order.environ | {"HELD": json.dumps(held)})
+    hold = _Announced(found, built)
     if wishes["hold"] == UID:
         _be_another(json.loads(wishes["environ"]["HELD"])["tcp4"])
     answer: dict[str, Any]
@@ -133,6 +138,11 @@ def _be_another(port: int) -> None:
     prepare()
     other = claim_any()
     other.enter(elements(other.uid, Ports(port)))
+
+
+def _published(wishes: dict[str, Any]) -> list[int]:
+    """Ports that the trial publishes; without a network of its own a task can have no server to publish."""
+    return [] if wishes["hold"] in (LANDLOCK, UID) else list(wishes["publish"])
 
 
 def _later(wishes: dict[str, Any]) -> Guarded:

@@ -23,6 +23,7 @@ NETNS, CAPTURED, OFFLINE, OPEN, UID = "netns", "captured", "offline", "open", "u
 ALL = (NETNS, CAPTURED, OFFLINE, OPEN, UID)
 FENCED = (NETNS, CAPTURED, OFFLINE, UID)
 NETWORKED = (NETNS, CAPTURED, OPEN, UID)
+LANDLOCK = "landlock"  # what its rows give is in without_namespaces.py
 CAPTURING = (CAPTURED, UID)
 HOMED = (NETNS, CAPTURED, OFFLINE, OPEN)
 """Where the task is the person, with that one's home; in `uid` it has its own, and sees nothing of the person's."""

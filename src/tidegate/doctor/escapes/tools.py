@@ -125,3 +125,31 @@ def unix(address: str) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as wire:
         wire.connect("\0" + address[1:] if address.startswith("@") else address)
         wire.sendall(word().encode())
+
+
+def race(
+    one: Callable[[], object], other: Callable[[], object], attempt: Callable[[int], int], *, reaches: bool = True
+) -> None:
+    """Attempt many times, with a new TCP socket each, while a thread does the one and the other.
+
+    An attempt gives 0 where it connected; who is reached then must be the gate, or, where nobody may be, nobody.
+    """
+    import threading
+
+    over = threading.Event()
+
+    def turn() -> None:
+        while not over.is_set():
+            one()
+            other()
+
+    thread = threading.Thread(target=turn)
+    thread.start()
+    try:
+        for _ in range(100):
+            with socket.socket() as wire:
+                if attempt(wire.fileno()) == 0 and (not reaches or wire.getpeername()[1] != HELD["port"]):
+                    wrong("another was reached")
+    finally:
+        over.set()
+        thread.join()

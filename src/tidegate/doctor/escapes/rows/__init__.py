@@ -20,9 +20,15 @@ from tidegate.doctor.escapes.rows import (
     reach,
     rings,
     services,
+    shared_files,
+    shared_network,
+    shared_processes,
     unix_sockets,
     users,
 )
+from tidegate.doctor.escapes.without_namespaces import fill
+
+fill()
 
 __all__ = [
     "asked",
@@ -42,6 +48,9 @@ __all__ = [
     "reach",
     "rings",
     "services",
+    "shared_files",
+    "shared_network",
+    "shared_processes",
     "unix_sockets",
     "users",
 ]
