@@ -108,9 +108,15 @@ def test_an_operator_denies_pauses_and_ends(visit: Callable[..., Visit], served:
     one.page.get_by_role("button", name="Pause", exact=True).click()
     one.note("New connections are refused")
     assert "paused" in fetch()
+    field = one.page.get_by_label("A host, for this task")
+    field.fill("ask.test")  # before the buttons are drawn anew, which takes nothing of it away
+    field.focus()
+    assert served.tidegate("resume").returncode == 0
+    one.page.get_by_role("button", name="Pause", exact=True).wait_for()
+    assert one.page.evaluate("document.activeElement.value") == "ask.test"
+    one.page.get_by_role("button", name="Pause", exact=True).click()
     one.page.get_by_role("button", name="Go on", exact=True).click()
     one.note("New connections pass again")
-    one.page.get_by_label("A host, for this task").fill("ask.test")
     one.page.locator(".hosts").get_by_role("button", name="Deny").click()
     one.note("ask.test: refused for this task")
     assert "ask.test" in fetch()

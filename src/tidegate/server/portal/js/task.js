@@ -23,6 +23,9 @@ export function task(main, id) {
   const all = h("div", { class: "page" }, h("div", { class: "bar" }, title, state), about, alarm, cards, controls, view.node);
   fill(main, h("p", { class: "back" }, h("a", { href: "#/tasks" }, "‹ Tasks")), all, missing);
   const pile = deck(cards, (question) => question.task === id);
+  const host = h("input", {
+    type: "text", placeholder: "host or host:port", "aria-label": "A host, for this task", autocapitalize: "off", autocomplete: "off", spellcheck: "false",
+  });
   let offered = "";
 
   function draw() {
@@ -39,9 +42,11 @@ export function task(main, id) {
     fill(alarm, alarms.map((text, at) => h("li", { class: at === 0 && hasNoGate(one) ? "alarm" : "" }, text)));
     pile.draw();
     const wanted = `${one.state} ${one.paused} ${one.phase} ${isOwner()}`;
-    if (offered === wanted) return; // what a person is writing stays
+    if (offered === wanted) return;
     offered = wanted;
-    fill(controls, one.state === "living" && isOwner() ? actions(one) : []);
+    const writing = document.activeElement === host; // what a person is writing stays
+    fill(controls, one.state === "living" && isOwner() ? actions(one, host) : []);
+    if (writing) host.focus();
   }
 
   draw();
@@ -85,14 +90,11 @@ function facts(one) {
 }
 
 /** What the operator may do with a living task. */
-function actions(one) {
+function actions(one, host) {
   const at = `/api/tasks/${encodeURIComponent(one.id)}`;
   const button = (text, act, kind = "") =>
     h("button", { type: "button", class: kind, onclick: (event) => attempt(act, event.currentTarget) }, text);
   const other = one.phase === "install" ? "runtime" : "install";
-  const host = h("input", {
-    type: "text", placeholder: "host or host:port", "aria-label": "A host, for this task", autocapitalize: "off", autocomplete: "off", spellcheck: "false",
-  });
   const rule = (verdict) => async () => {
     const wanted = host.value.trim();
     if (!wanted) {
