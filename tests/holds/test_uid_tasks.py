@@ -251,3 +251,20 @@ for number in range(100):
     began = time.monotonic()
     until(lambda: not waiting(), "ends of the gate wait for packets that cannot be sent")
     assert time.monotonic() - began < 25
+
+
+def test_who_comes_second_says_what_is_not_recorded(lab: Lab, server: Served) -> None:
+    """JRN-3: one gate of the machine reads the log; a run beside it is held as well, and says so; and then it reads."""
+    lab.origin("raw", "1.2.3.4", 443)
+    first = Asker(server, "--profile", "closed")
+    code = "import socket; print(socket.socket().connect_ex(('1.2.3.4', 443)))"
+    words = (*HELD, "--no-server", "--capture", "off", "--", PYTHON, "-c", code)
+    done = server.tidegate(*words)
+    assert done.stdout != "0\n"
+    assert "note: another gate reads the kernel's log" in done.stderr
+    assert "1.2.3.4" not in done.stderr
+    first.end()
+    assert server.stop() is not None
+    done = server.tidegate(*words)
+    assert "note:" not in done.stderr
+    assert "net: 1.2.3.4:443 · refused, only what goes through the gate gets out" in done.stderr

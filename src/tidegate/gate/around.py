@@ -76,7 +76,7 @@ class Around:
     def leave(self, uid: int) -> None:
         """Take what was logged of this user still, write its counts, and forget it. Later calls do nothing."""
         if self.reader is not None:
-            self.reader.ready(-1, 0)
+            self.reader.drain()
         task, attempts = self._seats.pop(uid, (None, None))
         if task is None or attempts is None:
             return
@@ -103,7 +103,7 @@ class Around:
     def close(self) -> None:
         """Read what is there, write the counts that wait, and give the log back."""
         if self.reader is not None:
-            self.reader.ready(-1, 0)
+            self.reader.drain()
             self.reader.close()
         for uid in list(self._seats):
             self.leave(uid)

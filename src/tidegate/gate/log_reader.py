@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tidegate.wire.attempt import Attempt
 
 BATCH = 64  # messages in one turn
+TURNS = 64  # of them, to take all that waits: no buffer of a log holds more than some 2,000 packets
 _LARGEST = 65536
 _GONE_BY = (ENOBUFS, EPIPE, EINTR, EINVAL)  # some were dropped, or one is too long: the next is there
 
@@ -49,28 +50,39 @@ class LogReader:
 
     def ready(self, _fd: int, _mask: int) -> None:
         """Messages are waiting; what this turn does not take is told of again."""
+        self._turn()
+
+    def drain(self) -> None:
+        """Take everything that is there: as much as the kernel keeps, not what comes for ever."""
+        for _ in range(TURNS):
+            if not self._turn():
+                return
+
+    def _turn(self) -> bool:
+        """Take a few messages; whether there may be more."""
         for _ in range(BATCH):
             if self._fd < 0:
-                return
+                return False
             try:
                 data = os.read(self._fd, _LARGEST)
             except BlockingIOError:
-                return
+                return False
             except OSError as error:
                 if error.errno in _GONE_BY:
                     self.dropped += 1
                     continue
                 self.close()  # whatever it is, it would be the same at once
-                return
+                return False
             try:
                 for attempt in self._parse(data):
                     self._tell(attempt)
             except WireError:
                 self.not_understood += 1
+        return True
 
     def cut(self, _reason: Reason) -> None:
         """The gate is ending: what is there is still taken."""
-        self.ready(self._fd, 0)
+        self.drain()
         self.close()
 
     def broken(self, _error: Exception) -> None:

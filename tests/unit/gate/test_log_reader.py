@@ -57,6 +57,21 @@ def test_a_few_in_one_turn_and_the_rest_in_the_next(log: Log) -> None:
     assert len(told) == sent
 
 
+def test_everything_that_waits_can_be_taken_at_once(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HLD-3: before a user is another task's nothing of the last one is left in the log; without end it is not read."""
+    reader, kernel, told = log
+    monkeypatch.setattr(log_reader, "BATCH", 2)
+    for _ in range(5):
+        kernel.send(b"m")
+    reader.drain()
+    assert len(told) == 5
+    monkeypatch.setattr(log_reader, "TURNS", 2)
+    for _ in range(5):
+        kernel.send(b"m")
+    reader.drain()
+    assert len(told) == 9
+
+
 def test_what_is_not_understood_is_passed_over(log: Log) -> None:
     """One odd message costs itself only."""
     reader, kernel, told = log
