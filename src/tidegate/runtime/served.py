@@ -102,7 +102,7 @@ def serve_sockets(
         if sockets.of(inside.MOULD):
             _serve_doors(gate, task, sockets, doors, served, left)
         task.met = {}
-        if met and inside.ANNOUNCED not in sockets.roles:  # else services are the proxy's to reach
+        if met and sockets.of(inside.MET):  # else services are the proxy's to reach
             _serve_met(gate, task, sockets, met, served, left)
         for fd in sockets.of(inside.ANNOUNCED):
             _serve_announced(gate, task, fd, served, left)

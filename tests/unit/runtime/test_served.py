@@ -125,3 +125,15 @@ def test_where_the_kernel_does_not_say_whose_a_connection_is_nothing_is_served(m
     served = serve_sockets(gate, GateTask("t1", policy_of()), TaskSockets((PROXY,), (_listening(),)), ())
     served.close(cut=True)
     gate.close()
+
+
+@pytest.mark.usefixtures("isolated")
+def test_a_way_that_carries_the_proxy_alone_meets_no_service() -> None:
+    """HLD-4: a rule for a service of this machine is no reason to refuse a relay's one socket."""
+    gate = _gate()
+    task = GateTask("t1", policy_of())
+    served = serve_sockets(gate, task, TaskSockets((PROXY,), (_listening(),)), (), met=(("localhost", 5432),))
+    assert len(gate.listeners) == 1
+    assert task.met == {}
+    served.close(cut=True)
+    gate.close()

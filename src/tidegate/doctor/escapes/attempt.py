@@ -44,8 +44,9 @@ def attempt(
 ) -> dict[str, Any]:
     """Have the table tried in this hold and return the keeper's answer (keeper.py). Nothing is left.
 
-    `container` is for the holds of containers: `engine`, `image` and what of this machine is shown in it, as `shares`;
-    the rows are those of `hold`.
+    `container` is for the holds of containers: `engine`, `image`, `transport` (the default one where it is left out)
+    with the `state` folder it needs, and what of this machine is shown in it, as `shares`. The rows are those of
+    `hold`.
 
     Raises:
         StartError: where no hold can be had here, or the trial itself failed.

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from tidegate.runtime.task import Ended
 
 SERVER = 3000  # the port inside that is published; nobody listens there
+CARRIES_THE_PROXY_ONLY = ("relay", "vm")
+"""Transports of containers without ports that are published."""
+
 HOLDS = {NETNS: NETNS, CAPTURED: NETNS, OFFLINE: OFFLINE, OPEN: OPEN, UID: UID, LANDLOCK: LANDLOCK}
 ALLOWED = ("good.test", "*.wild.test")
 """What the policy of the trial lets through: names that only the small internet knows."""
@@ -93,8 +96,11 @@ def main(wishes: dict[str, Any]) -> None:
     name = HOLDS[wishes["hold"]]
     if wishes["container"]:
         name = wishes["container"]["engine"]
+        transport = wishes["container"].get("transport", "")
         order = order.replace(
-            container=Container(wishes["container"]["image"], options=_variables(order.environ)),
+            container=Container(wishes["container"]["image"], transport, options=_variables(order.environ)),
+            state=wishes["container"].get("state", ""),
+            publish=() if transport in CARRIES_THE_PROXY_ONLY else order.publish,
             environ=dict(os.environ) | order.environ,
         )
     found = find_hold(name)
