@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.holds.apart import ROOT
 from tests.unit.holds.uid_apart import NEEDS_ROOT, fenced
 
 pytestmark = NEEDS_ROOT
@@ -194,3 +195,79 @@ shutil.rmtree(work)
 """
     )
     assert fenced(code, step) == "9\nset()\n{} True\n"
+
+
+def test_under_a_server_commands_are_users_and_end_with_their_table() -> None:
+    """serve, task create, exec: a uid each, 70 where the table is removed, which is then put back (HLD-3, HLD-7)."""
+    code = """
+import glob, subprocess, time
+from tests.product import LAUNCHER
+home = tempfile.mkdtemp(prefix='tidegate-uid-', dir='/var/tmp')
+work = home + '/work'
+os.mkdir(work)
+env = {'PATH': '/usr/sbin:/usr/bin:/bin', 'HOME': home, 'XDG_STATE_HOME': home + '/state'}
+uid_fence.run(('delete', 'table', 'inet', 'tidegate'))
+def tidegate(*words):
+    return subprocess.run([LAUNCHER, *words], env=env, cwd=work, capture_output=True, text=True, timeout=60)
+server = subprocess.Popen([LAUNCHER, 'serve', '--no-portal'], env=env, cwd=work, stderr=subprocess.DEVNULL)
+try:
+    until = time.monotonic() + 60
+    while not os.path.exists(home + '/state/tidegate/run/front.sock') and time.monotonic() < until:
+        time.sleep(0.05)
+    print(uid_fence.rules() is not None)
+    task = tidegate('task', 'create').stdout.split()[0]
+    first, second = (tidegate('exec', task, '--hold', 'uid', '--', 'id', '-u').stdout.strip() for _ in range(2))
+    print(first != second, first.isdigit(), len(uid_fence.living().get('gates', [])))
+    words = [LAUNCHER, 'exec', task, '--hold', 'uid', '--', 'sh', '-c', 'echo up; exec sleep 60']
+    command = subprocess.Popen(words, env=env, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command.stdout.readline()
+    uid_fence.run(('flush', 'ruleset'))
+    since = time.monotonic()
+    said = command.communicate(timeout=30)[1]
+    print(command.returncode, 'was removed or changed' in said, time.monotonic() - since < 10)
+    while uid_fence.rules() is None and time.monotonic() < since + 20:
+        time.sleep(0.1)
+    print(tidegate('exec', task, '--hold', 'uid', '--', 'id', '-u').stdout.strip().isdigit())
+    log = ''.join(open(path).read() for path in glob.glob(home + '/state/tidegate/log/*.jsonl'))
+    print(log.count('hold.table-lost'))
+finally:
+    server.terminate()
+    server.wait()
+import shutil
+shutil.rmtree(home)
+"""
+    assert fenced("sys.path.insert(0, sys.argv[1])\n" + code, ROOT, patience=200).splitlines() == [
+        "True", "True True 0", "70 True True", "True", "1",
+    ]  # fmt: skip
+
+
+def test_no_other_machine_reaches_a_server_of_a_task() -> None:
+    """A server on every address answers loopback; towards another address the table lets no answer out (HLD-3)."""
+    code = """
+import subprocess, threading, time
+subprocess.run(['ip', 'address', 'add', '10.9.9.9/32', 'dev', 'lo'], check=True)
+uid_fence.change('create', elements(mine, Ports(9)))
+reading, writing = os.pipe()
+child = os.fork()
+if child == 0:
+    os.setresgid(mine, mine, mine)
+    os.setresuid(mine, mine, mine)
+    wire = socket.create_server(('0.0.0.0', 0))
+    os.write(writing, b'%d' % wire.getsockname()[1])
+    time.sleep(30)
+    os._exit(0)
+port = int(os.read(reading, 9))
+def reach(address):
+    with socket.socket() as wire:
+        wire.settimeout(1)
+        wire.bind((address, 0))
+        try:
+            return wire.connect((address, port)) is None
+        except OSError as error:
+            return type(error).__name__
+print(reach('127.0.0.1'), reach('10.9.9.9'))
+os.kill(child, 9)
+os.waitpid(child, 0)
+"""
+    first = "mine = 30000 + os.getpid() % 10000\n"
+    assert fenced(first + code) in ("True TimeoutError\n", "True ConnectionRefusedError\n")
