@@ -14,30 +14,20 @@ import errno
 
 from tidegate.holds import linux
 from tidegate.holds.bpf import ALLOW, ERRNO, NUMBER, Program, argument
+from tidegate.holds.syscalls import TABLES
 
 MARKS = 0o6000
 """S_ISUID and S_ISGID."""
-# Where the mode is: chmod(2), mknod(2), open(2). Numbers: see syscalls.py; None where a machine lacks the call.
-MODES: dict[str, tuple[int | None, int | None, int]] = {
-    "chmod": (90, None, 1),
-    "fchmod": (91, 52, 1),
-    "fchmodat": (268, 53, 2),
-    "fchmodat2": (452, 452, 2),
-    "creat": (85, None, 1),
-    "open": (2, None, 2),
-    "openat": (257, 56, 3),
-    "mknod": (133, None, 1),
-    "mknodat": (259, 33, 2),
-}
+# Where the mode is: chmod(2), mknod(2), open(2). aarch64 has the ones with `at` only.
+MODES = {
+    "chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "open": 2, "openat": 3, "mknod": 1,
+    "mknodat": 2,
+}  # fmt: skip
 CREATES = 0o100 | 0o20000000  # O_CREAT, __O_TMPFILE: the mode counts with these
-REFUSED: dict[str, tuple[int, int, int]] = {
-    "setxattr": (188, 5, errno.EOPNOTSUPP),
-    "lsetxattr": (189, 6, errno.EOPNOTSUPP),
-    "fsetxattr": (190, 7, errno.EOPNOTSUPP),
-    "setxattrat": (463, 463, errno.ENOSYS),
-    "openat2": (437, 437, errno.ENOSYS),
-    "file_setattr": (469, 469, errno.ENOSYS),
-}
+REFUSED = {
+    "setxattr": errno.EOPNOTSUPP, "lsetxattr": errno.EOPNOTSUPP, "fsetxattr": errno.EOPNOTSUPP,
+    "setxattrat": errno.ENOSYS, "openat2": errno.ENOSYS, "file_setattr": errno.ENOSYS,
+}  # fmt: skip
 
 
 def program(machine: str = linux.MACHINE) -> bytes:
@@ -46,26 +36,25 @@ def program(machine: str = linux.MACHINE) -> bytes:
     Raises:
         KeyError: for a machine whose numbers are not known.
     """
-    column = {"x86_64": 0, "aarch64": 1}[machine]
+    _architecture, numbers = TABLES[machine]
+    taken = {name: at for name, at in MODES.items() if name in numbers}
     p = Program()
     p.load(NUMBER)
-    numbers = {name: where[column] for name, where in MODES.items() if where[column] is not None}
-    for name, number in numbers.items():
-        p.if_equal(number or 0, name)
-    for codes in REFUSED.values():
-        p.if_equal(codes[column], f"refused {codes[2]}")
+    for name in taken:
+        p.if_equal(numbers[name], name)
+    for name, code in REFUSED.items():
+        p.if_equal(numbers[name], f"refused {code}")
     p.give(ALLOW)
-    for name in numbers:
+    for name, at in taken.items():
         p.label(name)
-        at = MODES[name][2]
         if name in ("open", "openat"):
             p.load(argument(at - 1))
             p.if_any_bit(CREATES, None, "allow")
         p.load(argument(at))
-        p.if_any_bit(MARKS, "refused 1", "allow")
+        p.if_any_bit(MARKS, f"refused {errno.EPERM}", "allow")
     p.label("allow")
     p.give(ALLOW)
-    for code in sorted({errno.EPERM, *(codes[2] for codes in REFUSED.values())}):
+    for code in sorted({errno.EPERM, *REFUSED.values()}):
         p.label(f"refused {code}")
         p.give(ERRNO | code)
     return p.assemble()

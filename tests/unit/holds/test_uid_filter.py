@@ -38,10 +38,8 @@ def test_no_file_gets_a_set_id_bit_or_an_attribute() -> None:
 
 @pytest.mark.parametrize("machine", TABLES)
 def test_there_is_one_for_each_machine(machine: str) -> None:
-    """It is a whole number of instructions; where numbers are known by syscalls.py they are the same."""
+    """It is a whole number of instructions, and every call that sets a mode there is in it."""
     assert uid_filter.program(machine)
     assert len(uid_filter.program(machine)) % 8 == 0
-    column = list(TABLES).index(machine)
-    known = TABLES[machine][1]
-    for name, where in (uid_filter.MODES | uid_filter.REFUSED).items():
-        assert known.get(name, where[column]) == where[column], name
+    numbers = TABLES[machine][1]
+    assert {"fchmod", "fchmodat", "fchmodat2", "openat", "mknodat", *uid_filter.REFUSED} <= set(numbers)
