@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.engines import IMAGE
+from tests.person import Person
 from tests.product import Product
 
 if TYPE_CHECKING:
@@ -333,3 +334,21 @@ def test_the_journal_names_the_hold(held: Held) -> None:
     held.sh("unset http_proxy; wget -q -O- http://nowhere.test/; nc -w 1 203.0.113.9 81 </dev/null", "--log", str(log))
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert any(line.get("port") == 81 for line in lines), lines
+
+
+def test_a_terminal_is_the_containers(held: Held) -> None:
+    """A pty with the window's size, also when that changes; Ctrl-C is the command's (HLD-9).
+
+    docker gives a terminal its size shortly after the command has begun.
+    """
+    script = (
+        "tty; until stty size 2>/dev/null | grep 100; do sleep 0.2; done;"
+        " trap 'echo caught; stty size; exit 9' INT; echo ready; while :; do sleep 0.1; done"
+    )
+    with Person.at(held.product, "run", *held.words(command=("sh", "-c", script)), rows=30, columns=100) as person:
+        person.sees("/dev/", "30 100", "ready", patience=30)
+        person.resize(40, 120)
+        time.sleep(1)
+        person.type("\x03")
+        person.sees("caught", "40 120", patience=30)
+        assert person.end() == 9

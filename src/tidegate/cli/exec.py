@@ -34,7 +34,8 @@ with a network and processes of its own.
 
   --no-network            no socket but between its own processes
   --open-network          no gate and no policy; says so each time
-  --hold NAME             as in tidegate run; with docker and podman also --image, --transport, --container-option
+  --hold NAME             as in tidegate run; with docker and podman also its
+                          other options
   --capture MODE          as in tidegate run
   --share PATH[:ro]       as in tidegate run
   --ask                   as in tidegate run
@@ -50,7 +51,8 @@ exit status: as of tidegate run
 """
 
 _OPTIONS = frozenset((
-    "--no-network", "--open-network", "--hold", "--image", "--transport", "--container-option", "--capture",
+    "--no-network", "--open-network", "--hold", "--image", "--transport", "--relay-image",
+    "--container-option", "--capture",
     "--share", "--ask", "--wait", "--no-selftest", "--quiet", "-q", "--report", "--status-file",
     "--fail-on-refusal", "--help", "-h",
 ))  # fmt: skip
