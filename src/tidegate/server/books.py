@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidegate.journal.fold import WINDOW
+from tidegate.journal.reached import Reached
 from tidegate.journal.refusals import RefusalLines
 from tidegate.journal.summary import is_refusal
 from tidegate.runtime.gate_process import Books
@@ -32,6 +33,7 @@ class TaskBooks:
         self.refused = 0
         self._busy = busy
         self._act = act
+        self.reached = Reached()
         self._refusals = RefusalLines()
         self._last = 0.0
 
@@ -39,6 +41,7 @@ class TaskBooks:
         """Take one event of one of the task's commands."""
         self.log.record(event)
         self.connections += event.count
+        self.reached.add(event)
         if is_refusal(event.verdict.value, event.how.value, event.reason.word):
             self.refused += event.count
             self._write(self._refusals.take(event))

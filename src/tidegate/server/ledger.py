@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from tidegate.journal import task_lines
+from tidegate.journal.reached import Reached
 from tidegate.journal.summary import FIELDS
 from tidegate.model.errors import NotSavedError, UsageError
 from tidegate.policy.decide import decide
@@ -62,6 +63,7 @@ class Ledger:
         self.store = store
         self.log = log
         self.questions: dict[str, int] = {}  # open ones by task
+        self.reached = Reached()  # of all tasks since the server began; on the gate's thread
         self._desk = desk
         self._bus = bus
         self._ends: dict[str, TaskEnd] = {}  # of tasks whose end is not in the store yet
@@ -227,6 +229,7 @@ class Ledger:
 
     def connection(self, event: Event) -> None:
         """A line of a journal was written. On the gate's thread."""
+        self.reached.add(event)
         self._bus.publish("connection", event)
 
     def flash(self, kind: str, data: dict[str, Any]) -> None:

@@ -6,14 +6,18 @@ What cannot be kept is not in force, and the caller gets the NotSavedError: noth
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
+from tidegate.journal.reached import Reached
+from tidegate.journal.readback import rows_of
 from tidegate.model.destination import PortError, parse_authority
 from tidegate.model.errors import NotSavedError, UsageError
 from tidegate.model.host import HostError
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.decide import decide
+from tidegate.runtime.state import LOG_NAME
 from tidegate.server.background import in_thread
 from tidegate.server.changes import canonical
 from tidegate.server.ledger import remembered_of
@@ -44,6 +48,28 @@ class Registry(Register):
     async def look(self, task: Living) -> dict[str, Any]:
         """Return what a task has open now; what changes is told for a while."""
         return await self._view.look(task)
+
+    async def reached(self, id: str, limit: int) -> dict[str, Any]:  # noqa: A002 - what everybody calls it
+        """Return which hosts a task reached and was refused; all tasks since the server began, where `id` is ''.
+
+        Raises:
+            UsageError: when there is no such task.
+        """
+        if not id:
+            return await self._gate.call(lambda: self._ledger.reached.rows(limit))
+        task = self.find(id)
+        if task is not None:
+            books = task.books
+            return await self._gate.call(lambda: books.reached.rows(limit)) if books else Reached().rows(limit)
+        found = Reached()
+        try:
+            rows, _more = await in_thread(
+                rows_of, os.path.join(self._state, "tasks", (await self.record(id))["id"], LOG_NAME)
+            )
+            found.add_rows(rows)
+        except OSError:
+            pass  # its record is elsewhere, or was swept
+        return found.rows(limit)
 
     async def set_phase(self, task: Living, phase: Phase, *, cut: bool, by: str) -> int:
         """Move a task to a phase: new connections are judged by it. Return how many `cut` closed (POL-7)."""

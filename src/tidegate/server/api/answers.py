@@ -109,6 +109,23 @@ class Connections(msgspec.Struct, frozen=True, kw_only=True):
     before: int | None = msgspec.field(default=None)
 
 
+class HostCount(msgspec.Struct, frozen=True, kw_only=True):
+    """One host and port, `*` for all that are too many to count alone: connections that passed and were refused."""
+
+    host: str
+    port: int
+    reached: int
+    refused: int
+    bytes: int
+
+
+class HostCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Hosts, those with the most connections first, and how many more there are."""
+
+    hosts: list[HostCount]
+    more: int
+
+
 class QuestionAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """One question. `label` is the Unicode form of the host where it is safe to show.
 

@@ -138,6 +138,12 @@ class PageQuery(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
     before: Before | None = None
 
 
+class HostsQuery(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """How many hosts at most."""
+
+    limit: Limit = 20
+
+
 class RulesQuery(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Which remembered hosts: of one folder, or all."""
 

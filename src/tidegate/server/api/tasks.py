@@ -11,13 +11,14 @@ from tidegate.model.errors import UsageError
 from tidegate.model.host import HostError, canonical_host
 from tidegate.model.verdict import Phase
 from tidegate.runtime.state import LOG_NAME, config_folder
-from tidegate.server.api.answers import Connections, CutAnswer, OpenConnections, TaskAnswer, Tasks
+from tidegate.server.api.answers import Connections, CutAnswer, HostCounts, OpenConnections, TaskAnswer, Tasks
 from tidegate.server.api.errors import ApiError
 from tidegate.server.api.operation import OWNER, Call, Operation
 from tidegate.server.api.requests import (
     MAX_BODY,
     CutRequest,
     HostChange,
+    HostsQuery,
     NewTask,
     Nothing,
     PageQuery,
@@ -79,6 +80,22 @@ class TaskOperations:
                 do=self.connections,
                 query=PageQuery,
                 answer=Connections,
+            ),
+            Operation(
+                method="GET",
+                path=f"{one}/hosts",
+                summary="Which hosts a task reached and was refused, and how often",
+                do=self.reached,
+                query=HostsQuery,
+                answer=HostCounts,
+            ),
+            Operation(
+                method="GET",
+                path="/api/hosts",
+                summary="The same of all tasks, since the server began",
+                do=self.reached,
+                query=HostsQuery,
+                answer=HostCounts,
             ),
             Operation(
                 method="GET",
@@ -174,6 +191,13 @@ class TaskOperations:
             path = os.path.join(self._context.server.state, "tasks", record["id"], LOG_NAME)
         lines, before = await in_thread(newest_lines, path, call.query.limit, call.query.before)
         return {"connections": lines, "before": before}
+
+    async def reached(self, call: Call) -> dict[str, Any]:
+        """Return the hosts of one task, or of all."""
+        id_ = call.path.get("id", "")
+        if id_:
+            await self._record(id_)  # says so where there is none
+        return await self._registry.reached(id_, call.query.limit)
 
     async def open(self, call: Call) -> dict[str, Any]:
         """Return what it has open; nothing of one that has ended."""

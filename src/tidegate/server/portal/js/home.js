@@ -4,6 +4,7 @@ import { MOD } from "./cards.js";
 import { deck } from "./deck.js";
 import { fill, h, keyed, say } from "./dom.js";
 import { many } from "./format.js";
+import { reach } from "./reach.js";
 import { isOwner, known, listen, tasksInOrder, waiting } from "./store.js";
 import { taskRow } from "./tasks.js";
 
@@ -17,13 +18,15 @@ export function home(main) {
   const cards = h("div", { class: "cards" });
   const list = h("ul", { class: "tasks" });
   const refused = h("p", { class: "sum" });
+  const chart = reach("/api/hosts", "Who reached what, since the server began");
   const more = h("p", { class: "more" }, h("a", { href: "#/tasks" }, "All tasks"));
   fill(main, h("div", { class: "bar" }, h("h1", { tabindex: -1 }, "Needs you"), keys), none, cards,
-    h("section", { "aria-labelledby": "tasks-title" }, h("div", { class: "bar" }, h("h2", { id: "tasks-title" }, "Tasks"), refused), list, more));
+    h("section", { "aria-labelledby": "tasks-title" }, h("div", { class: "bar" }, h("h2", { id: "tasks-title" }, "Tasks"), refused), list, more), chart.node);
   const pile = deck(cards);
   const rows = new Map();
 
   function draw() {
+    chart.draw();
     none.hidden = pile.draw() > 0;
     const open = waiting().length;
     say(keys, open && isOwner() ? `${MOD}Y allows the card in front once, ${MOD}N denies it` : "");
@@ -39,6 +42,7 @@ export function home(main) {
   const stop = listen((changed) => (changed.has("questions") || changed.has("tasks")) && draw());
   const end = () => {
     pile.end();
+    chart.end();
     stop();
   };
   return { end, ready: pile.ready };

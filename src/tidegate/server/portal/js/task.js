@@ -6,6 +6,7 @@ import { deck } from "./deck.js";
 import { fill, h, say } from "./dom.js";
 import { ago, many, moment, titleOf } from "./format.js";
 import { panel } from "./panel.js";
+import { reach } from "./reach.js";
 import { isOwner, known, listen, needTask, touch } from "./store.js";
 import { hasNoGate, stateOf } from "./tasks.js";
 import { attempt, note, sure } from "./voice.js";
@@ -20,7 +21,8 @@ export function task(main, id) {
   const controls = h("div", { class: "controls" });
   const missing = h("div", { class: "empty", hidden: true });
   const view = panel(id);
-  const all = h("div", { class: "page" }, h("div", { class: "bar" }, title, state), about, alarm, cards, controls, view.node);
+  const chart = reach(`/api/tasks/${encodeURIComponent(id)}/hosts`, "What it reached");
+  const all = h("div", { class: "page" }, h("div", { class: "bar" }, title, state), about, alarm, cards, controls, view.node, chart.node);
   fill(main, h("p", { class: "back" }, h("a", { href: "#/tasks" }, "‹ Tasks")), all, missing);
   const pile = deck(cards, (question) => question.task === id);
   const host = h("input", {
@@ -63,12 +65,15 @@ export function task(main, id) {
   });
   const stop = listen((changed) => {
     if (changed.has("tasks") || changed.has("questions")) draw();
-    if (changed.has("connections")) view.draw();
+    if (!changed.has("connections")) return;
+    view.draw();
+    chart.draw();
   });
   const end = () => {
     stop();
     pile.end();
     view.end();
+    chart.end();
     watch("");
   };
   return { end, ready: pile.ready };
