@@ -51,7 +51,7 @@ def configuration(wishes: str, command: list[str]) -> dict[str, object]:
             "terminal": False,
             "user": {"uid": 0, "gid": 0},
             "args": command,
-            "env": ["PATH=/usr/bin:/bin:/usr/sbin", "HOME=/mnt"],
+            "env": ["PATH=/usr/bin:/bin:/usr/sbin", "HOME=/mnt", "TMPDIR=/mnt"],
             "cwd": "/mnt",
             "capabilities": dict.fromkeys(("bounding", "effective", "permitted"), capabilities),
         },

@@ -184,6 +184,7 @@ def main(wishes: dict[str, Any]) -> dict[str, Any]:
         closed=tuple(wishes.get("closed", ())),
         writable=tuple(wishes.get("writable", ())),
         strict=wishes.get("strict", False),
+        trust=tuple((path, text.encode()) for path, text in wishes.get("trust", ())),
         selftest=wishes.get("selftest", True),
         capture=wishes.get("capture", "off"),
         capture_ports=tuple(wishes.get("capture_ports", ())),

@@ -16,13 +16,13 @@ CONTAINER = os.path.join(held.HERE, "container.py")
 RUN = [sys.executable, "-I", f"{REPOSITORY}/scripts/launcher/boot.py", str(REPOSITORY), sys.prefix, "run", "--"]
 
 
-def run_inside(wishes: str) -> subprocess.CompletedProcess[str]:
+def run_inside(wishes: str, *options: str) -> subprocess.CompletedProcess[str]:
     """Run `tidegate run` in a container with these wishes (container.py)."""
     if os.geteuid() != 0:
         pytest.skip("runc makes such a container for root only")
     if not shutil.which("runc"):
         pytest.skip("runc is not installed (scripts/setup installs it as root)")
-    argv = [sys.executable, CONTAINER, wishes, *RUN, "/bin/echo", "it ran"]
+    argv = [sys.executable, CONTAINER, wishes, *RUN[:-1], *options, "--", "/bin/echo", "it ran"]
     return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
 
 
@@ -50,3 +50,14 @@ def test_a_container_that_lets_it_holds_tasks() -> None:
     """The neighbour: with both options the command runs, behind its gate and with its connections captured (HLD-1)."""
     done = run_inside("c")
     assert (done.returncode, done.stdout) == (0, "it ran\n"), done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("container")
+@pytest.mark.parametrize("wishes", ["smc", "mc", "m", "c"])
+def test_the_hold_without_namespaces_works_in_each(wishes: str) -> None:
+    """Where `netns` says what the container lacks, `landlock` runs the command, as it names itself (HLD-2, HLD-12)."""
+    done = run_inside(wishes, "--hold", "landlock")
+    assert (done.returncode, done.stdout) == (0, "it ran\n"), done.stderr
+    if wishes != "c":
+        assert "--hold landlock" in run_inside(wishes).stderr

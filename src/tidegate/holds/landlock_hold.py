@@ -29,7 +29,15 @@ from tidegate.holds.landlock_init import Init, end, run_command
 from tidegate.holds.landlock_view import make_view
 from tidegate.holds.launch import Construction, check_silence
 from tidegate.holds.network import BACKLOG, LOOPBACK
-from tidegate.holds.own_folder import RUN, TMP, make_own_folder, remove_own_folder, sweep_own_folders
+from tidegate.holds.own_folder import (
+    RUN,
+    TMP,
+    TRUST_FOLDER,
+    make_own_folder,
+    put_trust,
+    remove_own_folder,
+    sweep_own_folders,
+)
 from tidegate.holds.plan import TEMPORARY, make_plan
 from tidegate.holds.seccomp import LANDLOCK
 from tidegate.model.errors import StartError
@@ -66,6 +74,7 @@ class LandlockHold:
 
     name = LANDLOCK
     has_gate = True
+    gives_trust = True
 
     def __init__(self) -> None:
         self._listener: _socket.socket | None = None
@@ -120,10 +129,11 @@ class LandlockHold:
         self, spec: LaunchSpec, deliver: Callable[[TaskSockets], None] | None, finish: Callable[[Init], NoReturn]
     ) -> RunningTask:
         _refuse(spec)
-        sweep_own_folders()
+        wanted = spec.env.get("TMPDIR", "")
+        sweep_own_folders(wanted)
         port = self.own_port()
-        plan = make_plan(spec, os.geteuid())
-        folder = make_own_folder()
+        plan = make_plan(spec.replace(trust=()), os.geteuid())
+        folder = make_own_folder(wanted)
         canaries = Canaries(_IN_SIGHT, frozenset((port,))) if spec.selftest else None
         gate_end = watcher_end = -1
         try:
@@ -133,6 +143,10 @@ class LandlockHold:
                 | {"XDG_RUNTIME_DIR": os.path.join(folder, RUN)}
             )
             spec = spec.replace(port=port, env=env)
+            if spec.trust:
+                place = put_trust(folder, spec.trust)
+                trusting = {name: text.replace(TRUST_FOLDER, place) for name, text in spec.env.items()}
+                spec = spec.replace(env=trusting, trust=())
             view = make_view(plan, folder)
             linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
             gate_end, watcher_end = control.pair()

@@ -14,6 +14,7 @@ from tidegate.holds.carve import NOTHING, READ, WRITE, Levels
 from tidegate.holds.device import NODES
 from tidegate.holds.kernel_files import INTERFACES, SYS_MASKED
 from tidegate.holds.layers import readonly_at
+from tidegate.holds.own_folder import TRUST
 from tidegate.model.value import Value
 
 TYPE_CHECKING = False
@@ -68,6 +69,7 @@ def levels_of(plan: Plan, own: str) -> Levels:
         found[path] = min(READ, found.get(path, READ))
     found |= dict.fromkeys(plan.hidden, NOTHING)
     found[own] = WRITE
+    found[f"{own}/{TRUST}"] = READ
     return Levels(found)
 
 

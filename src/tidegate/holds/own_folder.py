@@ -12,18 +12,27 @@ import stat
 
 from tidegate.model.errors import StartError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 PREFIX = "tidegate-task."
-TMP, RUN = "tmp", "run"
+TMP, RUN, TRUST = "tmp", "run", "trust"
+TRUST_FOLDER = "/run/tidegate"  # where such files are in a hold with a /run of the task's own (runtime/trust.py)
 _PLACES = ("/tmp", "/var/tmp")  # noqa: S108 (a folder with a name nobody knows is made there, for this user alone)
 
 
-def make_own_folder() -> str:
-    """Make one with `tmp` and `run` in it; its real path.
+def _places(wanted: str) -> tuple[str, ...]:
+    return (wanted, *_PLACES) if os.path.isabs(wanted) and os.path.isdir(wanted) else _PLACES
+
+
+def make_own_folder(wanted: str = "") -> str:
+    """Make one with `tmp` and `run` in it, where the person has temporary files or else in /tmp; its real path.
 
     Raises:
         StartError: where this user can make none.
     """
-    for place in _PLACES:
+    for place in _places(wanted):
         path = os.path.join(
             os.path.realpath(place), f"{PREFIX}{os.getpid()}.{_began(os.getpid())}.{os.urandom(6).hex()}"
         )
@@ -39,6 +48,23 @@ def make_own_folder() -> str:
     )
 
 
+def put_trust(folder: str, files: Iterable[tuple[str, bytes]]) -> str:
+    """Write the files that say whom the task trusts, as far as they are of a folder of tidegate's; the one they are in.
+
+    What lies over a distribution's own bundle has no place here: programs find the bundle by their variables.
+    """
+    path = os.path.join(folder, TRUST)
+    os.mkdir(path, 0o700)
+    for name, content in files:
+        if os.path.dirname(name) == TRUST_FOLDER:
+            made = os.open(
+                f"{path}/{os.path.basename(name)}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444
+            )
+            with os.fdopen(made, "wb") as file:
+                file.write(content)
+    return path
+
+
 def remove_own_folder(path: str) -> None:
     """Remove it with all that is in it. What cannot be removed stays for the next sweep."""
     try:
@@ -47,9 +73,9 @@ def remove_own_folder(path: str) -> None:
         return
 
 
-def sweep_own_folders() -> None:
+def sweep_own_folders(wanted: str = "") -> None:
     """Remove those of fronts that are gone."""
-    for place in _PLACES:
+    for place in _places(wanted):
         try:
             names = os.listdir(place)
         except OSError:

@@ -62,3 +62,16 @@ def test_the_gates_port_is_one_port() -> None:
     assert first != other.own_port()
     one.close()
     other.close()
+
+
+def test_whom_it_trusts_is_in_its_own_folder() -> None:
+    """Where hosts are read inside TLS, its variables lead to a file that it can read and not write (INS-2)."""
+    program = (
+        "import os; path = os.environ['SSL_CERT_FILE']; print(open(path).read(), path.startswith('/run/tidegate'))\n"
+        "try: open(path, 'w')\nexcept OSError as error: print(error.errno)"
+    )
+    trust = [("/run/tidegate/ca.pem", "roots"), ("/etc/ssl/cert.pem", "other")]
+    answer = held.hold(
+        "landlock", [held.PYTHON, "-I", "-c", program], env={"SSL_CERT_FILE": "/run/tidegate/ca.pem"}, trust=trust
+    )
+    assert answer["out"] == "roots False\n13\n", answer
