@@ -215,8 +215,8 @@ try:
     while not os.path.exists(home + '/state/tidegate/run/front.sock') and time.monotonic() < until:
         time.sleep(0.05)
     print(uid_fence.rules() is not None)
-    task = tidegate('task', 'create').stdout.split()[0]
-    first, second = (tidegate('exec', task, '--hold', 'uid', '--', 'id', '-u').stdout.strip() for _ in range(2))
+    task = tidegate('task', 'create', '--hold', 'uid').stdout.split()[0]
+    first, second = (tidegate('exec', task, '--', 'id', '-u').stdout.strip() for _ in range(2))
     print(first != second, first.isdigit(), len(uid_fence.living().get('gates', [])))
     words = [LAUNCHER, 'exec', task, '--hold', 'uid', '--', 'sh', '-c', 'echo up; exec sleep 60']
     command = subprocess.Popen(words, env=env, cwd=work, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

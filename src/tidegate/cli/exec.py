@@ -103,9 +103,11 @@ def _run(task: str, options: RunOptions, stdio: StdioPlan) -> Ended:
 
 
 def _as_created(options: RunOptions, found: dict[str, Any] | None) -> RunOptions:
-    """The options with the container that the task was created with, where it was."""
+    """The options with the hold and the container that the task was created with, where it was."""
     if found is None:
         return options
+    if "image" not in found:
+        return options.replace(hold=found["hold"])
     from tidegate.holds.hold import Container
 
     container = Container(image=found["image"], transport=found["transport"], options=tuple(found["options"]))

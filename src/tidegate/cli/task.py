@@ -55,7 +55,11 @@ def _ask(verb: str, **order: Any) -> Any:
 @click.option("--wait-for", default="", metavar="TIME", help="How long a question waits: 1m to 8h.")
 @click.option("--trust-folder", is_flag=True, help="Use the folder's tidegate.yaml.")
 @click.option("--no-folder-policy", is_flag=True, help="Leave the folder's tidegate.yaml aside.")
-@click.option("--hold", type=click.Choice(("docker", "podman")), help="Its commands run in containers of this engine.")
+@click.option(
+    "--hold",
+    type=click.Choice(("docker", "podman", "uid")),
+    help="Its commands run in containers of this engine; uid: as users of their own (root's server).",
+)
 @click.option("--image", default="", metavar="IMAGE", help="What those are made of.")
 @click.option("--transport", default="", metavar="NAME", help="As of `run`.")
 @click.option("--container-option", multiple=True, metavar="NAME=VALUE", help="As of `run`.")
@@ -134,7 +138,9 @@ def create(
 
 def _container(hold: str | None, image: str, transport: str, options: tuple[str, ...]) -> dict[str, Any] | None:
     """What the commands of the task run in, as the server keeps it; None for what `exec` says."""
-    if bool(hold) != bool(image) or (not hold and (transport or options)):
+    if hold == "uid" and not (image or transport or options):
+        return None
+    if bool(hold) != bool(image) or hold == "uid" or (not hold and (transport or options)):
         raise UsageError("--hold and --image go together", fix="--hold docker --image IMAGE")
     if not hold:
         return None

@@ -40,7 +40,7 @@ async def do(registry: Registry, verb: str, order: dict[str, Any]) -> Any:
         return await registry.record(order["task"])
     task = registry.get(order["task"])
     if verb == "container":
-        return {"hold": task.hold, **task.container} if task.container is not None else None
+        return {"hold": task.hold, **(task.container or {})} if task.container or task.hold == "uid" else None
     if verb == "connections":
         return await registry.look(task)
     if verb == "phase":
