@@ -22,7 +22,7 @@ from tidegate.holds.container.engine import LABEL_OWNER, LABEL_RUN, Engine
 from tidegate.holds.container.relay_transport import RelayTransport
 from tidegate.holds.container.transport import Way
 from tidegate.holds.container.vm_transport import VmTransport
-from tidegate.holds.inside import OFF, ON
+from tidegate.holds.inside import OFF
 from tidegate.model.errors import StartError
 
 if TYPE_CHECKING:
@@ -269,10 +269,12 @@ def test_after_its_days_the_route_is_gone(world: World, gate: Serving) -> None:
     assert "seven days" in log
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize(
-    ("image", "fix"),
-    [("", "tidegate relay-image build --engine "), ("example.test/relay:1", " pull example.test/relay:1")],
+    ("transport", "image", "fix"),
+    [
+        ("relay", "", "tidegate relay-image build --engine "),
+        ("vm", "example.test/relay:1", " pull example.test/relay:1"),
+    ],
 )
 def test_a_missing_image_names_the_command_that_makes_it(
     world: World, gate: Serving, monkeypatch: pytest.MonkeyPatch, transport: str, image: str, fix: str
@@ -293,18 +295,6 @@ def test_a_relay_that_does_not_start_stops_the_start(world: World, gate: Serving
     with pytest.raises(StartError) as caught:
         world.open(transport, gate, world.way(image=IMAGE))
     assert caught.value.exit_status == 78
-    assert world.left() == []
-
-
-@pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.parametrize(("more", "code"), [({"capture": ON}, "capture"), ({"published": (8080,)}, "publish")])
-def test_what_a_relay_does_not_carry_is_refused_by_name(
-    world: World, gate: Serving, transport: str, more: dict[str, Any], code: str
-) -> None:
-    """HLD-7: never a silent fall-back to no capture."""
-    with pytest.raises(StartError) as caught:
-        world.open(transport, gate, world.way(**more))
-    assert caught.value.code == f"transport-{code}"
     assert world.left() == []
 
 
@@ -475,3 +465,23 @@ def _parent(pid: object) -> int:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
         return 0
+
+
+@pytest.mark.parametrize("engine", ["docker"], indirect=True)
+def test_a_user_of_roots_docker_gets_a_relay(world: World, lab: Lab) -> None:
+    """HLD-4: who may not enter a container's network and named no transport gets the second; it is remembered."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    lab.origin("http", "1.2.3.4", 80, body="it is a.test\n")
+    socket_path = world.engine.environ["DOCKER_HOST"].removeprefix("unix://")
+    mode = os.stat(socket_path).st_mode & 0o777
+    os.chmod(socket_path, 0o666)
+    world.folder.chmod(0o755)
+    try:
+        product = Product(world.folder / "user", user=True)
+        product.environment["DOCKER_HOST"] = world.engine.environ["DOCKER_HOST"]
+        words = ["--hold", "docker", "--image", IMAGE, "--capture", "off", "--allow", "a.test:80", "--"]
+        done = product.run(*words, "sh", "-c", "id -u; wget -q -O- http://a.test/", timeout=120)
+    finally:
+        os.chmod(socket_path, mode)
+    assert (done.returncode, done.stdout) == (0, "12345\nit is a.test\n"), done.stderr
+    assert '"relay"' in (product.state / "run" / "transports.json").read_text()
