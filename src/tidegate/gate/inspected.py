@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tidegate.wire.opening import Opening
 
 READ = 1 << 14
+H2 = b"h2"  # RFC 9113 section 3.1
 NO_APPLICATION_PROTOCOL = 120  # RFC 7301 section 3.2
 
 
@@ -45,8 +46,8 @@ class Inspected:
     """A handler of both sockets until the handshakes are done. Owns them."""
 
     __slots__ = (
-        "_alpn", "_client", "_deadline", "_fds", "_inspector", "_reader", "_rest", "_upstream", "decision", "down",
-        "entry", "failure", "gate", "listener", "task", "up",
+        "_alpn", "_client", "_deadline", "_fds", "_inspector", "_reader", "_rest", "_selected", "_upstream",
+        "decision", "down", "entry", "failure", "gate", "listener", "task", "up",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +70,7 @@ class Inspected:
         self._fds = client.fileno(), upstream.fileno()
         self._reader: OpeningReader | None = OpeningReader(self.task.policy.limits)
         self._alpn: tuple[bytes, ...] = ()
+        self._selected = b""
         self._rest = b""
         seconds = self.task.policy.limits.total_seconds
         self._deadline: Timer | None = gate.reactor.after(seconds, self._too_slow, self)
@@ -178,7 +180,7 @@ class Inspected:
         self._meet_client(up)
 
     def _meet_client(self, up: TlsEnd) -> None:
-        selected = up.tls.selected if self.failure is None else self._without_upstream()
+        selected = self._selected = up.tls.selected if self.failure is None else self._without_upstream()
         client = self._client
         assert client is not None, "nothing has ended"
         try:
@@ -210,9 +212,15 @@ class Inspected:
         self._disarm()
         up = self.up
         assert up is not None, "the destination's handshake came first"
-        from tidegate.gate.inner_exchange import InnerExchange
+        exchange: InnerExchange | InnerStreams
+        if self._selected == H2:
+            from tidegate.gate.inner_streams import InnerStreams
 
-        exchange = InnerExchange(self, client, self._upstream, down, up)
+            exchange = InnerStreams(self, client, self._upstream, down, up)
+        else:
+            from tidegate.gate.inner_exchange import InnerExchange
+
+            exchange = InnerExchange(self, client, self._upstream, down, up)
         for fd in self._fds:
             self.gate.reactor.table[fd] = exchange
         if self.failure is not None:

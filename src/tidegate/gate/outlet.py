@@ -32,6 +32,11 @@ class Outlet:
         """Whether bytes wait."""
         return bool(self._pending)
 
+    @property
+    def waiting(self) -> int:
+        """How many bytes wait."""
+        return len(self._pending)
+
     def send(self, data: bytes | memoryview) -> bool:
         """Write; False when part of it has to wait.
 

@@ -29,12 +29,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidegate.inspect.authority import Authority
+    from tidegate.inspect.http2 import Http2
+    from tidegate.model.decision import Decision
     from tidegate.model.destination import Destination
     from tidegate.model.host import Host
+    from tidegate.model.limits import Limits
+    from tidegate.model.seams import Line
 
 H1 = b"http/1.1"
 H2 = b"h2"
-SPOKEN = (H1,)
+SPOKEN = (H2, H1)
 CACHED = 256  # contexts of leafs, and sessions: a few KiB each
 SESSION_SECONDS = 3600.0
 _FLAGS = ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
@@ -202,6 +206,18 @@ class Contexts:
                 self._leafs.popitem(last=False)
             self._leafs[key] = context, renew_at
         return Tls(lambda come, go: context.wrap_bio(come, go, server_side=True))
+
+    def streams(
+        self,
+        decision: Decision,
+        limits: Limits,
+        open_line: Callable[[str], Line],
+        failure: tuple[Reason, str] | None,
+    ) -> Http2:
+        """Return what reads the HTTP/2 of one connection."""
+        from tidegate.inspect.http2 import Http2
+
+        return Http2(decision, limits, open_line, failure)
 
     def _verifying(self, alpn: tuple[bytes, ...]) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # verifies, and checks the host's name

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from tidegate.model.destination import Destination
     from tidegate.model.event import Event
     from tidegate.model.host import Host
+    from tidegate.model.limits import Limits
     from tidegate.model.reason import Reason
+    from tidegate.model.verdict import How
 else:
     Protocol = object
 
@@ -108,6 +110,46 @@ class Tls(Protocol):
         """Return why the last error of a connection to a destination came, and one clause for people."""
 
 
+class Line(Protocol):
+    """One line of the journal in the making (gate.record.Entry)."""
+
+    decision: Decision | None
+    status: int
+    up: int
+    down: int
+
+    def write(self, how: How, reason: Reason) -> None:
+        """Write it; the second call and later ones do nothing."""
+
+
+class Streams(Protocol):
+    """The streams of one HTTP/2 connection and of the one to its destination (inspect.http2.Http2)."""
+
+    over: bool
+
+    @property
+    def streams(self) -> int:
+        """How many are open."""
+
+    def from_client(self, data: bytes) -> None:
+        """Take plain bytes of the client."""
+
+    def from_upstream(self, data: bytes) -> None:
+        """Take plain bytes of the destination."""
+
+    def take_client(self) -> bytes:
+        """Return what the client is to be sent."""
+
+    def take_upstream(self) -> bytes:
+        """Return what the destination is to be sent."""
+
+    def upstream_ended(self) -> None:
+        """Take note that the destination is gone."""
+
+    def ended(self, reason: Reason) -> None:
+        """Take note that the client is gone, or is cut."""
+
+
 class Inspector(Protocol):
     """Reads inside TLS for one task: its authority and its ends of TLS. Memory only; the gate moves the bytes."""
 
@@ -126,3 +168,12 @@ class Inspector(Protocol):
 
     def offers(self, alpn: tuple[bytes, ...]) -> tuple[bytes, ...] | None:
         """Return which of a client's protocols are offered to the destination; None where none of them is spoken."""
+
+    def streams(
+        self,
+        decision: Decision,
+        limits: Limits,
+        open_line: Callable[[str], Line],
+        failure: tuple[Reason, str] | None,
+    ) -> Streams:
+        """Return what reads the HTTP/2 of one connection; `failure` is why its destination cannot be spoken to."""

@@ -1,0 +1,187 @@
+"""HTTP/2 inside TLS: moves the bytes of both sides through the inspector's streams (INS-3).
+
+Rules of the file: a side that does not take its bytes stops the other from being read; the client is read on while it
+is slow, for its windows and resets, until what waits for it is too much. How streams are judged is not known here.
+"""
+
+from __future__ import annotations
+
+from tidegate.gate.dial import why_broken
+from tidegate.gate.reactor import ENDED, IN, OUT, remaining
+from tidegate.gate.record import Entry
+from tidegate.model.reason import Reason
+from tidegate.model.verdict import How
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+
+    from tidegate.gate.inspected import Inspected
+    from tidegate.gate.reactor import Timer
+    from tidegate.gate.tls_end import TlsEnd
+
+SIZE = 1 << 14
+ROUNDS = 16  # reads in one turn before others get theirs
+BETWEEN = 120.0  # seconds without a stream
+MOST_WAITING = 1 << 18  # bytes that wait for a client which sends on
+
+
+class InnerStreams:
+    """A handler of both sockets; it owns them."""
+
+    __slots__ = (
+        "_asked", "_client", "_down", "_fds", "_idle", "_limits", "_streams", "_touched", "_up", "_upstream", "_worked",
+        "entry", "gate", "how", "listener",
+    )  # fmt: skip
+
+    def __init__(self, begun: Inspected, client: socket, upstream: socket, down: TlsEnd, up: TlsEnd) -> None:
+        self.gate = begun.gate
+        self.listener = begun.listener
+        self.entry = begun.entry
+        self.how = How.INSPECTED
+        self._client: socket | None = client
+        self._upstream = upstream
+        self._down = down
+        self._up = up
+        self._fds = client.fileno(), upstream.fileno()
+        self._asked = self._worked = False
+        task = begun.task
+        self._limits = task.meters(begun.decision, self.gate.asker)
+
+        def line(method: str) -> Entry:
+            self._asked = True
+            entry = Entry(self.gate, task, begun.decision, method)
+            entry.address, entry.detail = self.entry.address, self.entry.detail
+            return entry
+
+        inspector = task.inspector
+        assert inspector is not None, "whoever reads was asked"
+        self._streams = inspector.streams(begun.decision, task.policy.limits, line, begun.failure)
+        self._touched = self.gate.reactor.now
+        self._idle: Timer | None = self.gate.reactor.after(BETWEEN, self._look_idle, self)
+
+    def begin(self) -> None:
+        """Say the first word to both, and read what is there."""
+        self._send()
+        for fd in self._fds if self._upstream.fileno() >= 0 else self._fds[:1]:
+            if self._client is not None:
+                self.gate.reactor.again(self, fd, IN | ENDED)
+
+    def drop_origin(self) -> None:
+        """There is no destination to speak to."""
+        self.gate.reactor.table.pop(self._fds[1], None)
+        self._upstream.close()
+
+    def ready(self, fd: int, mask: int) -> None:
+        """Something happened on one of the sockets."""
+        if self._client is None:
+            return
+        self._touched = self.gate.reactor.now
+        end, other = (self._down, self._up) if fd == self._fds[0] else (self._up, self._down)
+        end.wake(mask)
+        try:
+            if mask & OUT and end.outlet.blocked and end.outlet.flush():
+                self._read(other)
+            if self._client is not None and mask & (IN | ENDED):
+                self._read(end)
+        except OSError:
+            self._close(Reason.CLIENT_GONE)
+
+    def _read(self, end: TlsEnd) -> None:
+        down, up, streams = self._down, self._up, self._streams
+        client = end is down
+        if not client and self._upstream.fileno() < 0:
+            return
+        for _ in range(ROUNDS):
+            if self._client is None or streams.over:
+                return
+            if up.outlet.blocked if client else down.outlet.blocked:
+                return
+            if client and down.outlet.waiting > MOST_WAITING:
+                return
+            try:
+                data = end.recv(SIZE)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                if client:
+                    self._close(Reason.CLIENT_GONE)
+                else:
+                    streams.upstream_ended()
+                    self._send()
+                return
+            limit = self._limits[0 if client else 1]
+            if limit is not None and not limit.spend(len(data)):
+                self._close(limit.reason)
+                return
+            if client:
+                streams.from_client(data)
+            else:
+                streams.from_upstream(data)
+                if not self._worked:
+                    self._worked = True
+                    up.tls.worked()
+            self._send()
+        self.gate.reactor.again(self, end.fd, IN)
+
+    def _send(self) -> None:
+        streams = self._streams
+        try:
+            data = streams.take_upstream()
+            if data and self._upstream.fileno() >= 0:
+                self._up.outlet.send(data)
+        except OSError:
+            streams.upstream_ended()
+        try:
+            data = streams.take_client()
+            if data:
+                self._down.outlet.send(data)
+            if streams.over:
+                self._down.outlet.finish()
+        except OSError:
+            self._close(Reason.CLIENT_GONE)
+            return
+        if streams.over:
+            self._leave(linger=not self._down.outlet.blocked)
+
+    def _look_idle(self) -> None:
+        seconds = BETWEEN
+        left = self._touched + seconds - self.gate.reactor.now
+        if self._streams.streams == 0 and left <= 0:
+            self._close(Reason.IDLE_TIMEOUT)
+        else:
+            self._idle = self.gate.reactor.after(
+                remaining(left, seconds) if left > 0 else seconds, self._look_idle, self
+            )
+
+    def cut(self, reason: Reason) -> None:
+        """The gate or the task is ending, or the operator cuts it."""
+        self._close(reason)
+
+    def broken(self, error: Exception) -> None:
+        """A bug: this connection ends, and only it."""
+        self._close(why_broken(error))
+
+    def _close(self, reason: Reason) -> None:
+        if self._client is not None:
+            self._streams.ended(reason)
+            self._leave(linger=False)
+
+    def _leave(self, *, linger: bool) -> None:
+        client, self._client = self._client, None
+        if client is None:
+            return
+        if self._idle is not None:
+            self._idle.cancel()
+        for fd in self._fds:
+            self.gate.reactor.table.pop(fd, None)
+        self._upstream.close()
+        if not self._asked:
+            self.entry.write(self.how, Reason.ALLOWED)
+        if linger:
+            self.gate.linger(self.listener, client, watched=True)
+        else:
+            client.close()
+            self.listener.left(self._fds[0])

@@ -1,0 +1,71 @@
+"""What a stream of HTTP/2 asks, judged: whom it names, what, and whether its fields are any (INS-4, INS-6; RFC 9113).
+
+Rules of the file: everything is held to the grammar of HTTP/1 too. Who is behind the destination may speak that, and
+what would end a line or a word there does not travel. It decides on values and knows no connection.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidegate.model.destination import PortError, parse_port, split_authority
+from tidegate.model.host import HostError, canonical_host
+from tidegate.model.reason import Reason
+from tidegate.policy.paths import OVERRIDES, request_allowed
+from tidegate.wire.grammar import FIELD, OWS, TOKEN, VCHAR, is_token
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tidegate.model.decision import Decision
+    from tidegate.model.destination import Destination
+
+    Headers = list[tuple[bytes, bytes]]
+
+WEBSOCKET = b"websocket"
+
+
+def judged(decision: Decision, pseudo: dict[bytes, bytes], headers: Headers, method: str) -> tuple[Reason | None, str]:
+    """Return why a request does not pass, None where it does, and a clause for people."""
+    path, protocol = pseudo.get(b":path", b""), pseudo.get(b":protocol")
+    if checked(headers) is None or not is_token(pseudo.get(b":method", b"")) or path.translate(None, VCHAR):
+        return Reason.BAD_REQUEST, "a header has a byte that none may have"
+    if method in {"CONNECT", "TRACE"} and protocol != WEBSOCKET:
+        return Reason.BAD_METHOD, f"{method} has no place inside TLS"
+    if pseudo.get(b":scheme") != b"https":
+        return Reason.BAD_REQUEST, "the scheme is not https"
+    named = [pseudo[b":authority"]] if b":authority" in pseudo else []
+    named += [value for name, value in headers if name == b"host"]
+    if not named:
+        return Reason.BAD_REQUEST, "it names no authority"
+    if not all(_is_ours(authority, decision.destination) for authority in named):
+        return Reason.MISDIRECTED, ""
+    if (path[:1] != b"/" and not (path == b"*" and method == "OPTIONS")) or b"#" in path:
+        return Reason.BAD_REQUEST, "its path does not begin with '/', or has a fragment"
+    overrides = [value for name, value in headers if name in OVERRIDES]
+    # RFC 8441: what is a GET with an Upgrade in HTTP/1.1 is a CONNECT with a protocol here.
+    if not request_allowed(decision.rule, "GET" if protocol else method, path, overrides):
+        return Reason.METHOD_NOT_ALLOWED, ""
+    return None, ""
+
+
+def checked(headers: Iterable[tuple[bytes, bytes]]) -> Headers | None:
+    """Return the fields, or None where one of them is none to HTTP/1 (RFC 9113 section 8.2.1)."""
+    kept: Headers = []
+    for name, value in headers:
+        bare = name[1:] if name[:1] == b":" else name
+        if not bare or bare.translate(None, TOKEN) or bare != bare.lower():
+            return None
+        if value.translate(None, FIELD) or value != value.strip(OWS):
+            return None
+        kept.append((name, value))
+    return kept
+
+
+def _is_ours(authority: bytes, destination: Destination) -> bool:
+    try:
+        host, text = split_authority(authority)
+        port = destination.port if text is None else parse_port(text)
+        return canonical_host(host) == destination.host and port == destination.port
+    except (HostError, PortError):
+        return False

@@ -1,0 +1,376 @@
+"""HTTP/2 read inside TLS, with real clients and a server on the other side."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import ssl
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+import trustme
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import (
+    ConnectionTerminated,
+    DataReceived,
+    ResponseReceived,
+    StreamEnded,
+    StreamReset,
+    TrailersReceived,
+)
+
+from tests.h2_site import H2Site
+from tests.unit.gate.inside import Inside, inside
+from tidegate.model.reason import Reason
+from tidegate.model.rule import RuleLimits
+from tidegate.model.verdict import How
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from typing import Any
+
+    from h2.events import Event
+
+    from tests.lab.api import Lab
+
+    Start = Callable[..., Inside]
+
+__all__ = ["inside"]
+
+GET = [(":method", "GET"), (":scheme", "https"), (":authority", "a.test"), (":path", "/x")]
+
+
+@pytest.fixture
+def site(lab: Lab) -> Iterator[tuple[H2Site, str]]:
+    """An HTTP/2 server at a.test, and the root of its certificate."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("a.test").configure_cert(context)
+    with H2Site(lab.listener("1.2.3.4", 443), context) as made:
+        yield made, authority.cert_pem.bytes().decode()
+
+
+class Talk:
+    """A client of one connection."""
+
+    def __init__(self, gate: Inside) -> None:
+        self.sock = gate.tunnel("a.test:443", "h2", "http/1.1")
+        assert self.sock.selected_alpn_protocol() == "h2"
+        self.conn = H2Connection(
+            H2Configuration(
+                client_side=True,
+                header_encoding="utf-8",
+                validate_outbound_headers=False,
+                normalize_outbound_headers=False,
+            )
+        )
+        self.conn.initiate_connection()
+        self.conn.increment_flow_control_window(1 << 24)
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what is to be sent."""
+        self.sock.sendall(self.conn.data_to_send())
+
+    def ask(self, fields: list[tuple[str, str]], body: bytes | None = None) -> int:
+        """Begin a stream."""
+        number = self.conn.get_next_available_stream_id()
+        self.conn.send_headers(number, fields, end_stream=body is None)
+        if body is not None:
+            self.conn.send_data(number, body, end_stream=True)
+        self.flush()
+        return number
+
+    def until(self, wanted: Callable[[Event], bool]) -> list[Event]:
+        """Read until an event comes, or the end."""
+        seen: list[Event] = []
+        self.sock.settimeout(10)
+        while not any(map(wanted, seen)):
+            data = self.sock.recv(65536)
+            if not data:
+                break
+            for event in self.conn.receive_data(data):
+                if isinstance(event, DataReceived):
+                    self.conn.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                seen.append(event)
+            self.flush()
+        return seen
+
+    def answer(self, number: int) -> tuple[dict[str, str], bytes, dict[str, str], bool]:
+        """Read one answer: headers, body, trailers, and whether it was reset."""
+        events = self.until(lambda event: isinstance(event, StreamEnded | StreamReset) and event.stream_id == number)
+        mine = [event for event in events if getattr(event, "stream_id", None) == number]
+        head: dict[str, str] = {}
+        trailers: dict[str, str] = {}
+        body = b""
+        for event in mine:
+            if isinstance(event, ResponseReceived):
+                head = dict(event.headers)
+            elif isinstance(event, TrailersReceived):
+                trailers = dict(event.headers)
+            elif isinstance(event, DataReceived):
+                body += event.data
+        return head, body, trailers, any(isinstance(event, StreamReset) for event in mine)
+
+
+@pytest.fixture
+def talk(inside: Start, site: tuple[H2Site, str]) -> Iterator[Callable[..., tuple[Talk, Inside]]]:
+    """Start a gate and a client of it."""
+    opened: list[Talk] = []
+
+    def start(**options: Any) -> tuple[Talk, Inside]:
+        gate = inside("a.test:443", roots=site[1], **options)
+        made = Talk(gate)
+        opened.append(made)
+        return made, gate
+
+    yield start
+    for one in opened:
+        one.sock.close()
+
+
+def test_streams_are_judged_one_by_one(talk: Any, site: tuple[H2Site, str]) -> None:
+    """INS-3, INS-6: each stream is a line; a refused one is answered with 403 and the others go on."""
+    client, gate = talk(limit=RuleLimits(methods=("GET",), paths=("/repos/acme/**",)))
+    for path, status in (
+        ("/repos/acme/x", "200"),
+        ("/repos/other", "403"),
+        ("/repos/acme/../x", "403"),
+        ("/repos/acme", "200"),
+    ):
+        number = client.ask([*GET[:3], (":path", path)])
+        head, body, _, reset = client.answer(number)
+        assert (head[":status"], reset) == (status, False), body
+    head, body, *_ = client.answer(client.ask([(":method", "POST"), *GET[1:3], (":path", "/repos/acme/x")], b"body"))
+    assert head[":status"] == "403"
+    assert b"[method-not-allowed; rule 'a.test:443'" in body
+    assert 'details="method-not-allowed"' in head["proxy-status"]
+    assert [dict(fields)[":path"] for fields in site[0].requests] == ["/repos/acme/x", "/repos/acme"]
+    events = gate.gate.events(5)
+    assert [event.how for event in events] == [How.INSPECTED, How.REFUSED, How.REFUSED, How.INSPECTED, How.REFUSED]
+    assert [event.status for event in events] == [200, 403, 403, 200, 403]
+    assert site[0].connections == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ([*GET[:2], (":authority", "b.test"), GET[3]], "421"),
+        ([*GET[:2], (":authority", "a.test:8443"), GET[3]], "421"),
+        ([*GET[:2], (":authority", "A.test:443"), GET[3]], "200"),
+        ([*GET[:2], (":authority", "u@a.test"), GET[3]], "421"),
+        ([GET[0], (":scheme", "http"), *GET[2:]], "400"),
+        ([*GET[:3], (":path", "x")], "400"),
+        ([*GET[:3], (":path", "/x#y")], "400"),
+        ([(":method", "CONNECT"), (":authority", "a.test")], "405"),
+        ([(":method", "TRACE"), *GET[1:]], "405"),
+    ],
+)
+def test_whom_and_what_a_stream_may_name(talk: Any, site: tuple[H2Site, str], fields: Any, status: str) -> None:
+    """INS-4, B116: the authority is the connection's or 421; what the destination hears is canonical."""
+    client, _ = talk()
+    number = client.ask(fields)
+    events = client.until(lambda event: isinstance(event, StreamEnded | StreamReset | ConnectionTerminated))
+    head = next((dict(event.headers) for event in events if isinstance(event, ResponseReceived)), {})
+    assert head.get(":status", "400") == status, (number, events)
+    assert len(site[0].requests) == int(status == "200")
+    if status == "200":
+        assert dict(site[0].requests[0])[":authority"] == "a.test"
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        ("x\r\ny", "z"),
+        ("x", "a\r\nHost: b.test"),
+        ("x", "a\0b"),
+        ("X-Upper", "z"),
+        ("x y", "z"),
+        ("transfer-encoding", "chunked"),
+        ("connection", "close"),
+        ("te", "gzip"),
+        ("host", "b.test"),
+        ("content-length", "5"),
+        (":path", "/second"),
+        ("", "z"),
+    ],
+)
+def test_fields_that_are_none_elsewhere_do_not_travel(talk: Any, site: tuple[H2Site, str], field: Any) -> None:
+    """INS-3: what would smuggle once somebody behind the destination speaks HTTP/1.1: the stream or connection ends."""
+    client, _ = talk()
+    client.ask([*GET, field], b"" if field[0] == "content-length" else None)
+    events = client.until(lambda event: isinstance(event, StreamEnded | StreamReset | ConnectionTerminated))
+    head = next((dict(event.headers) for event in events if isinstance(event, ResponseReceived)), {})
+    assert head.get(":status", "400") in {"400", "421"}
+    time.sleep(0.1)
+    assert [fields for fields in site[0].requests if field in fields and field[0] != "content-length"] == []
+    assert b"second" not in b"".join(site[0].bodies)
+
+
+def test_trailers_and_large_bodies_pass_both_ways(talk: Any, site: tuple[H2Site, str]) -> None:
+    """INS-3: gRPC's trailers, and more than every window: all of it arrives."""
+    size = 3_000_000
+    site[0].answers["/x"] = (
+        [(":status", "200"), ("alt-svc", "h3"), ("x-own", "1")],
+        b"y" * size,
+        [("grpc-status", "0")],
+    )
+    client, gate = talk()
+    head, body, trailers, _ = client.answer(client.ask(GET))
+    assert len(body) == size
+    assert trailers == {"grpc-status": "0"}
+    assert head == {":status": "200", "x-own": "1"}
+    number = client.conn.get_next_available_stream_id()
+    client.conn.send_headers(number, [(":method", "POST"), *GET[1:3], (":path", "/echo")])
+    left = size
+    while left:
+        room = min(client.conn.local_flow_control_window(number), client.conn.max_outbound_frame_size, left)
+        if room:
+            client.conn.send_data(number, bytes(room))
+            left -= room
+            client.flush()
+        else:
+            client.conn.receive_data(client.sock.recv(65536))
+            client.flush()
+    client.conn.end_stream(number)
+    client.flush()
+    client.answer(number)
+    assert len(site[0].bodies[-1]) == size
+    assert gate.gate.events(2)[1].bytes_up > size
+
+
+def test_a_client_that_takes_nothing_stops_the_destination(talk: Any, site: tuple[H2Site, str]) -> None:
+    """GAT-5: without windows of the client, no more than our own windows is held for it."""
+    site[0].answers["/x"] = ([(":status", "200")], bytes(8 << 20), [])
+    client, gate = talk()
+    for _ in range(8):
+        client.ask(GET)
+    time.sleep(1)
+    handler = next(h for h in gate.gate.gate.reactor.table.values() if type(h).__name__ == "InnerStreams")
+    held = sum(len(part) for one in handler._streams._by_client.values() for part in one.down.waiting)
+    assert held <= 1 << 20
+
+
+def test_rapid_resets_end_the_connection(talk: Any, site: tuple[H2Site, str]) -> None:
+    """INS-3: streams that are opened and reset at once are stopped, and the gate goes on with others."""
+    client, gate = talk()
+    with contextlib.suppress(OSError):
+        for _ in range(300):
+            number = client.conn.get_next_available_stream_id()
+            client.conn.send_headers(number, GET)
+            client.conn.reset_stream(number)
+            client.flush()
+    events = []
+    with contextlib.suppress(OSError):
+        events = client.until(lambda event: isinstance(event, ConnectionTerminated))
+    gate.gate.idle()
+    assert all(event.error_code == 11 for event in events if isinstance(event, ConnectionTerminated))
+    assert len(site[0].requests) < 300
+    again = Talk(gate)
+    assert again.answer(again.ask(GET))[0][":status"] == "200"
+    again.sock.close()
+
+
+@pytest.mark.parametrize("kind", ["ping", "settings", "empty", "continuation", "header-bomb", "garbage"])
+@pytest.mark.usefixtures("site")
+def test_floods_end_the_connection(talk: Any, kind: str) -> None:
+    """INS-3: frames that move nothing, headers without end, and what is no HTTP/2 at all."""
+    client, gate = talk()
+    with contextlib.suppress(OSError):
+        if kind == "continuation":
+            client.sock.sendall(b"\x00\x00\x01\x01\x01\x00\x00\x00\x01\x82")
+            for _ in range(2000):
+                client.sock.sendall(b"\x00\x00\x01\x09\x00\x00\x00\x00\x01\x84")
+        elif kind == "header-bomb":
+            client.ask([*GET, *((f"x-{number}", "y" * 4000) for number in range(40))])
+        elif kind == "garbage":
+            client.sock.sendall(b"\xff" * 50_000)
+        else:
+            if kind == "empty":
+                number = client.conn.get_next_available_stream_id()
+                client.conn.send_headers(number, [(":method", "POST"), *GET[1:]])
+            for _ in range(3000):
+                if kind == "ping":
+                    client.conn.ping(bytes(8))
+                elif kind == "settings":
+                    client.conn.update_settings({4: 65535})
+                else:
+                    client.conn.send_data(number, b"")
+            client.flush()
+        client.until(lambda event: isinstance(event, ConnectionTerminated))
+    gate.gate.idle()
+
+
+def test_the_destination_may_go_away_and_finish(talk: Any, site: tuple[H2Site, str]) -> None:
+    """INS-3: GOAWAY after an answer: the answer is whole, the client hears of it, and nothing is lost."""
+
+    def leave(conn: H2Connection, number: int) -> None:
+        from hyperframe.frame import GoAwayFrame
+
+        conn._prepare_for_sending([GoAwayFrame(0, last_stream_id=number, error_code=0)])
+
+    site[0].extra = leave
+    client, gate = talk()
+    number = client.ask(GET)
+    events = client.until(lambda event: isinstance(event, ConnectionTerminated))
+    assert any(isinstance(event, StreamEnded) and event.stream_id == number for event in events)
+    gate.gate.idle()
+
+
+def test_a_destination_that_does_not_verify_is_told_in_http2(inside: Start, site: tuple[H2Site, str]) -> None:
+    """INS-3: to a client that offers nothing but h2: 502 on the stream, with the reason."""
+    gate = inside("a.test:443", roots=trustme.CA().cert_pem.bytes().decode())
+    sock = gate.tunnel("a.test:443", "h2")
+    client = Talk.__new__(Talk)
+    client.sock = sock
+    client.conn = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
+    client.conn.initiate_connection()
+    client.flush()
+    head, body, *_ = client.answer(client.ask(GET))
+    assert head[":status"] == "502"
+    assert b"upstream-certificate" in body
+    sock.close()
+    assert gate.gate.event().reason is Reason.UPSTREAM_CERTIFICATE
+    assert site[0].requests == []
+
+
+def test_a_destination_without_http2_gets_http1(lab: Lab, inside: Start) -> None:
+    """INS-3: a client that offers both is offered what the destination has; nothing is translated."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    lab.origin("http", "1.2.3.4", 443, tls="a.test")
+    with inside("a.test:443").tunnel("a.test:443", "h2", "http/1.1") as sock:
+        assert sock.selected_alpn_protocol() in {None, "http/1.1"}
+
+
+def test_httpx_over_http2(inside: Start, site: tuple[H2Site, str]) -> None:
+    """INS-3: a real client library, several streams on one connection."""
+    gate = inside("a.test:443", roots=site[1])
+    proxy = "http://{}:{}".format(*gate.gate.address)
+    with httpx.Client(http2=True, proxy=proxy, verify=gate.context(), trust_env=False) as client:
+        for number in range(3):
+            answer = client.post(f"https://a.test/{number}", content=b"z" * 1000)
+            assert (answer.status_code, answer.http_version) == (200, "HTTP/2")
+            assert f":path: /{number}" in answer.text
+    assert site[0].connections == 1
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_curl_over_http2(inside: Start, site: tuple[H2Site, str], tmp_path: Path) -> None:
+    """INS-3: curl with its own HTTP/2."""
+    gate = inside("a.test:443", roots=site[1])
+    roots = tmp_path / "roots.pem"
+    roots.write_text(gate.trusted)
+    proxy = "http://{}:{}".format(*gate.gate.address)
+    argv = ["curl", "-sS", "--http2", "--max-time", "20", "--proxy", proxy, "--cacert", str(roots)]
+    done = subprocess.run(
+        [*argv, "-w", "%{http_version}", "https://a.test/x"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert ":path: /x" in done.stdout
+    assert done.stdout.endswith("2")

@@ -1,0 +1,185 @@
+"""HTTP/2 on memory: what of both sides' frames the gate's tests do not reach with real peers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.errors import ErrorCodes
+from h2.events import ConnectionTerminated, DataReceived, RequestReceived, ResponseReceived, StreamReset
+from h2.settings import SettingCodes, Settings
+
+from tidegate.inspect.http2 import Http2
+from tidegate.model.destination import parse_authority
+from tidegate.model.limits import DEFAULT_LIMITS
+from tidegate.model.reason import Reason
+from tidegate.model.rule import Layer, Origin, RuleLimits
+from tidegate.model.verdict import How, Phase, Verdict
+from tidegate.policy.decide import decide
+from tidegate.policy.policy import make_policy
+from tidegate.policy.rows import rule_row
+
+GET = [(":method", "GET"), (":scheme", "https"), (":authority", "a.test"), (":path", "/x")]
+SOCKET = [(":method", "CONNECT"), (":protocol", "websocket"), *GET[1:]]
+
+
+class Line:
+    """What one stream would be in the journal."""
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+        self.decision: Any = None
+        self.status = self.up = self.down = 0
+        self.written: list[tuple[How, Reason]] = []
+
+    def write(self, how: How, reason: Reason) -> None:
+        """Keep it."""
+        self.written.append((how, reason))
+
+
+class World:
+    """A client, a destination, and what reads between them."""
+
+    def __init__(self, limits: RuleLimits = RuleLimits(paths=("/**",)), *, settings: Any = None) -> None:  # noqa: B008
+        row = rule_row(
+            "a.test:443", Verdict.ALLOW, Phase.RUNTIME, "policy", "p:1:1", Origin.WRITTEN, Layer.COMMAND_LINE, limits
+        )
+        decision = decide(make_policy([row]), parse_authority("a.test:443"), Phase.RUNTIME)
+        self.lines: list[Line] = []
+        self.middle = Http2(decision, DEFAULT_LIMITS, self._line)
+        self.client = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
+        self.site = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
+        self.client.initiate_connection()
+        self.site.local_settings = Settings(
+            client=False, initial_values={SettingCodes.ENABLE_CONNECT_PROTOCOL: 0, **(settings or {})}
+        )
+        self.site.initiate_connection()
+        self.heard: list[Any] = []  # by the client
+        self.seen: list[Any] = []  # by the destination
+        self.turn()
+
+    def _line(self, method: str) -> Line:
+        self.lines.append(Line(method))
+        return self.lines[-1]
+
+    def turn(self) -> None:
+        """Let everything that is to be sent arrive."""
+        for _ in range(6):
+            self.middle.from_client(self.client.data_to_send())
+            self.seen += self.site.receive_data(self.middle.take_upstream())
+            if self.middle.over:
+                break
+            self.middle.from_upstream(self.site.data_to_send())
+            self.heard += self.client.receive_data(self.middle.take_client())
+        self.heard += self.client.receive_data(self.middle.take_client())
+
+    def ask(self, fields: list[tuple[str, str]], *, ends: bool = True) -> int:
+        """Begin a stream."""
+        number = self.client.get_next_available_stream_id()
+        self.client.send_headers(number, fields, end_stream=ends)
+        self.turn()
+        return number
+
+    def of(self, kind: type) -> list[Any]:
+        """What of a kind the client heard."""
+        return [event for event in self.heard if isinstance(event, kind)]
+
+
+def test_a_websocket_where_the_destination_has_them() -> None:
+    """INS-3, RFC 8441: offered to the client only after the destination; judged by its path, then bytes both ways."""
+    world = World(RuleLimits(methods=("GET",), paths=("/x",)), settings={SettingCodes.ENABLE_CONNECT_PROTOCOL: 1})
+    assert world.client.remote_settings.enable_connect_protocol == 1
+    number = world.ask(SOCKET, ends=False)
+    (asked,) = [event for event in world.seen if isinstance(event, RequestReceived)]
+    assert dict(asked.headers)[":protocol"] == "websocket"
+    world.site.send_headers(asked.stream_id, [(":status", "200")])
+    world.site.send_data(asked.stream_id, b"down")
+    world.client.send_data(number, b"up")
+    world.turn()
+    assert [event.data for event in world.of(DataReceived)] == [b"down"]
+    assert [event.data for event in world.seen if isinstance(event, DataReceived)] == [b"up"]
+    other = World(RuleLimits(methods=("POST",), paths=("/x",)), settings={SettingCodes.ENABLE_CONNECT_PROTOCOL: 1})
+    other.ask(SOCKET, ends=False)
+    assert dict(other.of(ResponseReceived)[0].headers)[":status"] == "403"
+
+
+def test_no_websocket_is_offered_where_there_is_none() -> None:
+    """INS-3: the client is told nothing of it."""
+    assert World().client.remote_settings.enable_connect_protocol == 0
+
+
+def test_the_destinations_bound_of_streams_is_the_clients() -> None:
+    """INS-3: it is passed on, and what comes beyond it is refused so that it may be tried again."""
+    world = World(settings={SettingCodes.MAX_CONCURRENT_STREAMS: 1})
+    assert world.client.remote_settings.max_concurrent_streams == 1
+    world = World()
+    world.ask(GET, ends=False)
+    world.middle._upstream.remote_settings[SettingCodes.MAX_CONCURRENT_STREAMS] = 1  # the client has not heard of it
+    world.middle._upstream.remote_settings.acknowledge()
+    number = world.ask(GET, ends=False)
+    (reset,) = world.of(StreamReset)
+    assert (reset.stream_id, reset.error_code) == (number, ErrorCodes.REFUSED_STREAM)
+
+
+def test_a_destination_that_ends_is_told_on_every_stream() -> None:
+    """INS-3: 502 where there was no answer, a reset where it had begun."""
+    world = World()
+    first, second = world.ask(GET), world.ask(GET)
+    asked = [event.stream_id for event in world.seen if isinstance(event, RequestReceived)]
+    world.site.send_headers(asked[0], [(":status", "200")])
+    world.turn()
+    world.middle.upstream_ended()
+    world.turn()
+    statuses = {event.stream_id: dict(event.headers)[":status"] for event in world.of(ResponseReceived)}
+    assert statuses == {first: "200", second: "502"}
+    assert [event.stream_id for event in world.of(StreamReset)] == [first]
+    assert [line.written for line in world.lines] == [
+        [(How.INSPECTED, Reason.UPSTREAM_CLOSED)],
+        [(How.REFUSED, Reason.UPSTREAM_CLOSED)],
+    ]
+    assert world.middle.over
+
+
+def test_what_a_destination_did_not_take_may_be_tried_again() -> None:
+    """INS-3: GOAWAY names the last stream that it takes; those behind it are refused, those before it go on."""
+    from hyperframe.frame import GoAwayFrame
+
+    world = World()
+    first, second = world.ask(GET), world.ask(GET)
+    world.site._prepare_for_sending([GoAwayFrame(0, last_stream_id=1, error_code=0)])
+    world.turn()
+    assert [(event.stream_id, event.error_code) for event in world.of(StreamReset)] == [
+        (second, ErrorCodes.REFUSED_STREAM)
+    ]
+    world.site.send_headers(1, [(":status", "200")], end_stream=True)
+    world.middle.from_upstream(world.site.data_to_send())
+    assert world.middle.over
+    assert world.lines[0].status == 200
+    assert first == 1
+
+
+def test_a_cut_is_on_every_line() -> None:
+    """JRN-1: streams that are open when the connection is cut are recorded, once."""
+    world = World()
+    world.ask(GET)
+    world.ask(GET)
+    world.middle.ended(Reason.CUT)
+    world.middle.ended(Reason.CUT)
+    assert [line.written for line in world.lines] == [[(How.REFUSED, Reason.CUT)]] * 2
+    assert world.middle.streams == 0
+
+
+@pytest.mark.parametrize(
+    "fields", [[(":status", "101")], [(":status", "2xx")], [(":status", "200"), ("x", "a\tb\x7f")]]
+)
+def test_an_answer_that_is_none_is_not_passed_on(fields: list[tuple[str, str]]) -> None:
+    """GAT-4: 502 in its place."""
+    world = World()
+    world.ask(GET)
+    world.site.config.validate_outbound_headers = False
+    world.site.send_headers(1, fields)
+    world.turn()
+    assert [dict(event.headers)[":status"] for event in world.of(ResponseReceived)] == ["502"]
+    assert not world.of(ConnectionTerminated)

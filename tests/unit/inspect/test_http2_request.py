@@ -1,0 +1,66 @@
+"""What a stream may ask."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.inspect.http2_request import checked, judged
+from tidegate.model.destination import parse_authority
+from tidegate.model.reason import Reason
+from tidegate.model.rule import Layer, Origin, RuleLimits
+from tidegate.model.verdict import Phase, Verdict
+from tidegate.policy.decide import decide
+from tidegate.policy.policy import make_policy
+from tidegate.policy.rows import rule_row
+
+LIMITS = RuleLimits(methods=("GET",), paths=("/x/**",))
+ROW = rule_row("a.test", Verdict.ALLOW, Phase.RUNTIME, "p", "p:1:1", Origin.WRITTEN, Layer.COMMAND_LINE, LIMITS)
+DECISION = decide(make_policy([ROW]), parse_authority("a.test:443"), Phase.RUNTIME)
+GET = {b":method": b"GET", b":scheme": b"https", b":authority": b"a.test", b":path": b"/x/y"}
+
+
+@pytest.mark.parametrize(
+    ("change", "more", "reason"),
+    [
+        ({}, [], None),
+        ({b":path": b"/x/y z"}, [], Reason.BAD_REQUEST),
+        ({b":path": b"/x/y HTTP/1.1"}, [], Reason.BAD_REQUEST),
+        ({b":method": b"GET /x"}, [], Reason.BAD_REQUEST),
+        ({b":path": b"/y"}, [], Reason.METHOD_NOT_ALLOWED),
+        ({b":path": b"/x/../y"}, [], Reason.METHOD_NOT_ALLOWED),
+        ({b":method": b"PUT"}, [], Reason.METHOD_NOT_ALLOWED),
+        ({}, [(b"x-http-method-override", b"DELETE")], Reason.METHOD_NOT_ALLOWED),
+        ({b":authority": b"b.test"}, [], Reason.MISDIRECTED),
+        ({}, [(b"host", b"b.test")], Reason.MISDIRECTED),
+        ({}, [(b"host", b"a.test")], None),
+        ({b":scheme": b"http"}, [], Reason.BAD_REQUEST),
+        ({b":method": b"CONNECT"}, [], Reason.BAD_METHOD),
+        ({b":method": b"CONNECT", b":protocol": b"websocket"}, [], None),
+        ({b":method": b"CONNECT", b":protocol": b"connect-udp"}, [], Reason.BAD_METHOD),
+    ],
+)
+def test_requests(change: dict[bytes, bytes], more: list[tuple[bytes, bytes]], reason: Reason | None) -> None:
+    """INS-4, INS-6: each with its neighbour that passes."""
+    pseudo = GET | change
+    headers = [*pseudo.items(), *more]
+    assert judged(DECISION, pseudo, headers, pseudo[b":method"].decode())[0] is reason
+
+
+@pytest.mark.parametrize(
+    ("field", "good"),
+    [
+        ((b"x", b"y"), True),
+        ((b"x", b"a b\tc"), True),
+        ((b"x", b"\xe4"), True),
+        ((b"X", b"y"), False),
+        ((b"", b"y"), False),
+        ((b":", b"y"), False),
+        ((b"x:", b"y"), False),
+        ((b"x", b"a\r\nb"), False),
+        ((b"x", b"a\0"), False),
+        ((b"x", b" a"), False),
+    ],
+)
+def test_fields(field: tuple[bytes, bytes], good: bool) -> None:
+    """INS-3: what is a field to HTTP/1 too, and nothing else."""
+    assert (checked([field]) is not None) is good

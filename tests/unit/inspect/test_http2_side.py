@@ -1,0 +1,57 @@
+"""One side of HTTP/2: its bounds are said first, and kept."""
+
+from __future__ import annotations
+
+import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import ConnectionTerminated, RemoteSettingsChanged
+from h2.exceptions import H2Error
+from h2.settings import SettingCodes
+from hyperframe.frame import GoAwayFrame
+
+from tidegate.inspect.http2_side import STREAM_WINDOW, STREAMS, WINDOW, make_side
+from tidegate.model.limits import DEFAULT_LIMITS
+
+
+def other(*, client: bool) -> H2Connection:
+    """The library's own, on the other side."""
+    made = H2Connection(H2Configuration(client_side=client))
+    made.initiate_connection()
+    return made
+
+
+@pytest.mark.parametrize("client", [True, False])
+def test_bounds_are_said_first(client: bool) -> None:
+    """INS-3: windows, headers, streams; no push, and no WebSockets before the destination has them."""
+    side, peer = make_side(DEFAULT_LIMITS, client=client), other(client=not client)
+    (changed,) = [one for one in peer.receive_data(side.data_to_send()) if isinstance(one, RemoteSettingsChanged)]
+    said = {code: setting.new_value for code, setting in changed.changed_settings.items()}
+    assert said[SettingCodes.MAX_HEADER_LIST_SIZE] == DEFAULT_LIMITS.header_bytes
+    assert said[SettingCodes.INITIAL_WINDOW_SIZE] == STREAM_WINDOW
+    assert peer.outbound_flow_control_window == WINDOW
+    if client:
+        assert said[SettingCodes.ENABLE_PUSH] == 0
+    else:
+        assert said[SettingCodes.MAX_CONCURRENT_STREAMS] == STREAMS
+        assert said[SettingCodes.ENABLE_CONNECT_PROTOCOL] == 0
+
+
+def test_a_goaway_is_no_end() -> None:
+    """INS-3: it is heard, and what comes behind it is heard too."""
+    side, peer = make_side(DEFAULT_LIMITS, client=False), other(client=True)
+    side.hear(peer.data_to_send())
+    (event,) = side.hear(GoAwayFrame(0, last_stream_id=3, error_code=0).serialize())
+    assert isinstance(event, ConnectionTerminated)
+    assert event.last_stream_id == 3
+    peer.ping(bytes(8))
+    assert side.hear(peer.data_to_send())
+
+
+def test_a_frame_beyond_its_bound_is_not_waited_for() -> None:
+    """INS-3: a length of 16 MiB takes no 16 MiB of memory."""
+    side, peer = make_side(DEFAULT_LIMITS, client=False), other(client=True)
+    side.hear(peer.data_to_send())
+    side.hear(b"\xff" * 8192)
+    with pytest.raises(H2Error):
+        side.hear(b"\xff" * 16384)
