@@ -46,9 +46,9 @@ from tidegate.wire.errors import printable
 from tidegate.wire.proxy_status import proxy_status
 
 if TYPE_CHECKING:
-    from h2.connection import H2Connection
     from collections.abc import Callable, Iterable
 
+    from h2.connection import H2Connection
     from h2.events import Event
 
     from tidegate.model.decision import Decision
