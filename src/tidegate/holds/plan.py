@@ -34,6 +34,7 @@ OWN_FOLDERS = ("/tmp", "/run", "/var/run", SHARED_MEMORY)  # noqa: S108 (these a
 SYSTEM_FOLDERS = ("/proc", "/sys", "/dev")
 TEMPORARY = ("TMPDIR", "TMP", "TEMP", "TEMPDIR")
 MOST_FILES = 256  # loose files of a closed folder that stay writable; each costs a mount
+MOST_FOLDERS = 4096  # and folders: half a second of mounts, measured; the kernel's own bound for all is 100,000
 KEPT_LINKS = ("current-system", "booted-system", "opengl-driver", "shm")  # /run of NixOS, Debian: where PATH leads
 
 
@@ -147,15 +148,17 @@ def _still_real(paths: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _children(folder: str) -> tuple[str, ...]:
-    """What is in a closed folder and can be bound: folders, and files up to a bound; links cannot be changed there."""
+    """What is in a closed folder and can be bound: folders and files up to a bound; links cannot be changed there."""
     found: list[str] = []
-    files = 0
+    files = folders = 0
     if not os.access(folder, os.R_OK | os.X_OK):
         return ()  # all of it is read-only then
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                found.append(entry.path)
+                folders += 1
+                if folders <= MOST_FOLDERS:
+                    found.append(entry.path)
             elif entry.is_file(follow_symlinks=False) and files < MOST_FILES:
                 files += 1
                 found.append(entry.path)

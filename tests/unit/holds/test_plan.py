@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tidegate.holds import plan
 from tidegate.holds.hold import LaunchSpec, Share
+from tidegate.holds.layers import readonly_at
 from tidegate.holds.plan import Bound, make_plan
 from tidegate.model.errors import StartError
 
@@ -155,6 +157,24 @@ def test_what_is_read_only_and_missing_is_left_out(tmp_path: Path) -> None:
     assert f"{base}/src" in plan.readonly
     assert f"{base}/scripts" not in plan.readonly
     assert (base, "src") in plan.pins
+
+
+def test_a_home_with_very_many_folders_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HLD-15: each folder that stays writable is a mount, so the rest is read-only; workspace and shares are not."""
+    monkeypatch.setattr(plan, "MOST_FOLDERS", 20)
+    for number in range(100):
+        (tmp_path / f"d{number}").mkdir()
+    home, work, shared = str(tmp_path), str(tmp_path / "work"), tmp_path / "shared"
+    os.mkdir(work)
+    shared.mkdir()
+    for place in (work, f"{home}/d99"):
+        wanted = spec(closed=(home,), workspace=place, env={"HOME": home}, shares=(Share(str(shared), readonly=False),))
+        said = {step.path: step.readonly for step in make_plan(wanted, os.geteuid()).steps}
+        loose = [path for path in said if path.startswith(f"{home}/") and not said[path]]
+        assert 20 <= len(loose) <= 22
+        assert not readonly_at(place, said, strict=False)
+        assert not readonly_at(str(shared), said, strict=False)
+        assert readonly_at(f"{home}/new", said, strict=False)
 
 
 def test_name_files_come_with_capture_alone() -> None:
