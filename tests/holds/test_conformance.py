@@ -517,6 +517,7 @@ def test_a_probe_says_whether_it_works(hold: str) -> None:
         "print(find_hold(sys.argv[2]).probe());\n"
         "try: os.wait()\nexcept ChildProcessError: print('nothing left')"
     )
+    held.need(hold)
     source = os.path.join(os.path.dirname(os.path.dirname(held.HERE)), "src")
     argv = [sys.executable, "-I", "-c", program, source, hold]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)

@@ -57,6 +57,7 @@ def test_a_container_that_lets_it_holds_tasks() -> None:
 @pytest.mark.parametrize("wishes", ["smc", "mc", "m", "c"])
 def test_the_hold_without_namespaces_works_in_each(wishes: str) -> None:
     """Where `netns` says what the container lacks, `landlock` runs the command, as it names itself (HLD-2, HLD-12)."""
+    held.need("landlock")
     done = run_inside(wishes, "--hold", "landlock")
     assert (done.returncode, done.stdout) == (0, "it ran\n"), done.stderr
     if wishes != "c":

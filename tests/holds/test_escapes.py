@@ -31,6 +31,7 @@ CASES = [
 @functools.cache
 def answers(user: str, hold: str) -> dict[str, Any]:
     """Try the whole table in one task."""
+    held.need(hold)
     ordinary = user == "ordinary" and os.geteuid() == 0
     return attempt(hold, prefix=(sys.executable, held.AS_USER, "{base}") if ordinary else ())
 

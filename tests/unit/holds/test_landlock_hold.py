@@ -37,6 +37,7 @@ def test_its_folder_goes_with_the_task() -> None:
 @pytest.mark.parametrize(("wish", "says"), [({"capture": "on"}, "--capture"), ({"published": (8080,)}, "--publish")])
 def test_what_it_has_not_is_refused_by_name(wish: dict[str, object], says: str) -> None:
     """Before anything starts, with what to do instead (POL-12, HLD-7)."""
+    held.need("landlock")
     spec = LaunchSpec(argv=("/bin/true",), env={}, cwd="/").replace(**wish)
     with pytest.raises(StartError) as raised:
         LandlockHold().launch(spec, lambda _sockets: None)
