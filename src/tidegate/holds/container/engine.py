@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 
 from tidegate.model.errors import StartError
 from tidegate.model.value import Value
@@ -37,6 +38,7 @@ LABEL_OWNER = "tidegate.owner"
 
 PATIENCE = 120.0  # seconds for one call: an engine that starts containers on a busy machine
 _LONGEST_WHY = 400
+_TRIES, _BETWEEN = 4, 1.0  # seconds, to remove a container
 _AT_ONCE = {PODMAN: ("--time", "0")}  # it would wait ten seconds for who does not end at SIGTERM; docker does not
 _VM_SYSTEMS = ("docker desktop", "orbstack", "rancher desktop", "colima", "lima")
 
@@ -182,11 +184,17 @@ class Engine:
             StartError: as `run`.
         """
         for container in containers:
-            try:
-                self.run("rm", *_AT_ONCE.get(self.name, ()), "--force", "--volumes", container)
-            except StartError as error:
-                if error.code != "no-container":
-                    raise
+            for left in range(_TRIES - 1, -1, -1):
+                try:
+                    self.run("rm", *_AT_ONCE.get(self.name, ()), "--force", "--volumes", container)
+                except StartError as error:
+                    if error.code == "no-container":
+                        break
+                    if not left or error.code in ("engine-missing", "engine-down"):
+                        raise
+                    time.sleep(_BETWEEN)  # docker's daemon says no where a busy machine is slow to end a process
+                else:
+                    break
 
     def labelled(self, label: str, value: str = "") -> list[dict[str, str]]:
         """The labels of every container, running or not, that has this one; its id is among them as `id`.

@@ -53,6 +53,14 @@ def test_what_an_engine_prints_is_returned(tmp_path: Path) -> None:
     assert engine_that(tmp_path, 'echo "$1"; cat').run("import", data=b"tar\n") == "import\ntar"
 
 
+def test_a_removal_that_an_engine_puts_off_is_tried_again(tmp_path: Path) -> None:
+    """On a busy machine docker's daemon says no the first time; nothing is left all the same (HLD-8)."""
+    tries = tmp_path / "tries"
+    script = f"echo x >> {tries}; [ $(wc -l < {tries}) = 2 ] || {{ echo 'did not receive an exit event' >&2; exit 1; }}"
+    engine_that(tmp_path, script).remove("x")
+    assert tries.read_text() == "x\nx\n"
+
+
 def test_removing_what_is_gone_is_fine(tmp_path: Path) -> None:
     """A container that is gone already is as good as removed; any other failure is not (HLD-8)."""
     engine_that(tmp_path, "echo 'Error: No such container: x' >&2; exit 1").remove("x")
