@@ -22,6 +22,7 @@ from tests.clients.kit import (
     without_proxies,
 )
 from tests.clients.table import FETCHERS
+from tests.served import Served
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,3 +115,20 @@ def test_without_such_a_rule_nothing_is_set(product: Product, lab: Lab) -> None:
     )
     assert done.stdout.strip() in {"", product.environment.get("NODE_EXTRA_CA_CERTS", "")} or "/run/" not in done.stdout
     assert "No such file" in done.stderr
+
+
+def test_behind_a_server_too(product: Product, lab: Lab) -> None:
+    """INS-1, INS-2: a run that the server gates, and commands of a created task: each task has its authority there."""
+    lab.origin("http", ALLOWED, 443, tls="a.test", body="hello\n")
+    (product.folder / "read.yaml").write_text(POLICY % '"/repos/acme/**"')
+    curl = ("curl", "-sS", "https://a.test/repos/acme/x", "https://a.test/other")
+    with Served(product):
+        done = product.run("--policy", "read.yaml", "--", *curl)
+        assert done.stdout.startswith("hello\n"), done.stderr
+        assert "[method-not-allowed; rule 'a.test:443'" in done.stdout
+        assert "net: a.test:443 · inspected (policy)" in done.stderr
+        task = product.tidegate("task", "create", "--policy", "read.yaml").stdout.strip()
+        for _ in range(2):
+            done = product.tidegate("exec", task, "--", *curl)
+            assert done.stdout.startswith("hello\n"), done.stderr
+            assert "method-not-allowed" in done.stdout

@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Final
 from tidegate.model.rule import Layer, Origin, RuleLimits
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.paths import normal_path
-from tidegate.policy.rows import rule_row
+from tidegate.policy.rows import LIMITS, PHASE, VERDICT, rule_row
 from tidegate.policy.rules import RuleError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tidegate.policy.document import Node
+    from tidegate.policy.positions import Problems
     from tidegate.policy.reading import Reader
     from tidegate.policy.rows import Row
 
 _TOKEN: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ-")
 _MOST: Final = 64  # methods or patterns of one rule; each pattern costs every request
 _MAX_PATTERN: Final = 1024
+_SOURCE: Final = 7  # of a row
 _BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "bytes_up": (1, 1 << 50),
     "connections_per_minute": (1, 1_000_000),
@@ -84,6 +88,26 @@ def read_never(read: Reader, node: Node, name: str, layer: Layer) -> tuple[Row, 
             except RuleError as error:
                 read.wrong(item, error.what, text, f"write {error.advice}")
     return tuple(rows)
+
+
+def refuse_doubles(problems: Problems, rows: Iterable[Row]) -> None:
+    """Note each rule that stands a second time where one of them has methods or paths: one alone would govern."""
+    seen: dict[tuple[str, str, str], Row] = {}
+    narrowed = set()
+    rows = tuple(rows)
+    for row in rows:
+        limits = row[LIMITS]
+        if limits is not None and (limits[2] or limits[3]):
+            narrowed.add(row[0])
+    for row in rows if narrowed else ():
+        if row[0] not in narrowed:
+            continue
+        first = seen.setdefault((row[0], row[VERDICT], row[PHASE]), row)
+        if first is not row:
+            _, line, column = row[_SOURCE].rsplit(":", 2)
+            what = "one rule governs a host, and this one stands twice with methods or paths"
+            advice = f"write all methods and paths into one of them; the first is at {first[_SOURCE]}"
+            problems.add(int(line), int(column), what, row[0], advice)
 
 
 def _some(read: Reader, node: Node, of: str, example: str) -> list[Node]:

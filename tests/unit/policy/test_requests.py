@@ -74,3 +74,24 @@ def test_a_deny_rule_takes_neither() -> None:
 def test_a_preset_takes_neither() -> None:
     """INS-6: as with its other limits."""
     assert refused("{host: '@npm', methods: [GET]}").startswith("a preset takes no limits")
+
+
+@pytest.mark.parametrize(
+    ("entries", "good"),
+    [
+        ("{host: a.com, methods: [GET]}, {host: a.com, methods: [POST], paths: ['/x']}", False),
+        ("{host: a.com, methods: [GET]}, a.com", False),
+        ("a.com, {host: A.com, methods: [GET]}", False),
+        ("{host: a.com, methods: [GET]}, {host: 'a.com:443', methods: [POST]}", True),
+        ("{host: a.com, methods: [GET]}, '*.a.com'", True),
+        ("a.com, a.com", True),
+    ],
+)
+def test_two_rules_for_one_host_do_not_look_as_if_they_added_up(entries: str, good: bool) -> None:
+    """INS-6: one rule governs; a second one with the same host and port would be silently without effect, or wider."""
+    text = f"network: {{runtime: {{allow: [{entries}]}}}}"
+    if good:
+        load(text)
+        return
+    with pytest.raises(PolicyErrors, match="stands twice with methods or paths"):
+        load(text)
