@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -130,3 +131,18 @@ def test_refusals_are_folded_and_their_file_is_bounded(served: Door) -> None:
     assert len(path.read_text().splitlines()) == 1
     assert Path(f"{path}.1").stat().st_size == door.LOG_BYTES + 1
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_without_owners_it_ends(
+    served: Door, owner: Callable[[bytes], socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HLD-8: a moment after the last one, and not before: a server that is started anew finds it."""
+    monkeypatch.setattr(door, "ALONE", 0.5)
+    end = owner(line())
+    thread = threading.Thread(target=served.serve)
+    thread.start()
+    thread.join(1.5)
+    assert thread.is_alive()
+    end.close()
+    thread.join(30)
+    assert not thread.is_alive()

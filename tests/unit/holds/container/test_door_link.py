@@ -346,3 +346,39 @@ def test_many_that_begin_at_once_share_one_listener(world: World) -> None:
     assert len({route.port for route in world.routes}) == 1
     assert len(world.routes) == 8
     assert len(door_link._started) == 1
+
+
+_STARTER = """
+import sys
+sys.path[:0] = [sys.argv[1]]
+from tidegate.holds.container import door_link
+from tidegate.holds.container.certificates import open_authority
+state, folder = sys.argv[2:]
+now = door_link.now()
+authority = open_authority(state, now)
+keys = authority.task("first", now)
+route = door_link.register(state, "first", keys, folder, authority, now=now, warn=print)
+print(route.port, door_link._started[-1].pid, flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_it_outlives_whoever_started_it(world: World) -> None:
+    """HLD-8: the task that began it is over, or its server was killed; another task keeps its route."""
+    argv = [sys.executable, "-c", _STARTER, door_link._SOURCE, world.state, str(world.folder("first"))]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starter:
+        assert starter.stdout is not None
+        port, pid = map(int, starter.stdout.readline().split())
+        try:
+            gate, _life = world.listening("a")
+            assert world.register("a", world.keys("a")).port == port
+            assert door_link._started == []
+            starter.kill()
+            starter.wait(PATIENCE)
+            client = world.client(world.far("a", port))
+            client.sendall(b"still")
+            with gate.accept()[0] as taken:
+                taken.settimeout(PATIENCE)
+                assert taken.recv(10) == b"still"
+        finally:
+            os.kill(pid, 9)
