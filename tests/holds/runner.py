@@ -11,6 +11,7 @@ import os
 import socket
 import sys
 import threading
+from contextlib import suppress
 from typing import Any
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -204,9 +205,10 @@ def main(wishes: dict[str, Any]) -> dict[str, Any]:
             os.write(kept[1], json.dumps({"init": task.pid, "front": os.getpid()}).encode() + b"\n")
         if wishes.get("listeners", True):
             machine.listen_late()
-        task.start()
-        while received := control.receive(task.control):
-            said.append(received[0])
+        with suppress(OSError):  # it may have been ended before it began
+            task.start()
+            while received := control.receive(task.control):
+                said.append(received[0])
         answer["init_status"] = task.wait()
         answer["said"] = said
         ended = [message for message in said if message.startswith("exited ")]
