@@ -50,3 +50,16 @@ def test_a_bind_stays_in_the_folder_that_was_judged(tmp_path: Path) -> None:
     print(bind('out/s'), bind(base + '/other/s'), bind('../x'), bind('r'), os.listdir(base + '/other'))
     """
     assert apart(code, str(tmp_path)) == "True r 0o700\nEACCES EACCES EACCES EADDRINUSE []\n"
+
+
+def test_a_name_is_bound_in_a_folder_that_is_held(tmp_path: Path) -> None:
+    """Nothing is looked up, and this process is where it was, with its own umask."""
+    before, here = os.umask(0o022), os.getcwd()
+    folder = os.open(tmp_path, os.O_PATH)
+    with socket.socket(socket.AF_UNIX) as wire:
+        unix_files.bind_in(wire.fileno(), b"s", folder, 0o077)
+        assert wire.getsockname() == "s"
+        assert os.stat(tmp_path / "s").st_mode & 0o777 == 0o700
+        assert unix_files.is_file(os.stat(tmp_path / "s"), unix_files.file_of(wire.fileno()))
+    os.close(folder)
+    assert (os.getcwd(), os.umask(before)) == (here, 0o022)
