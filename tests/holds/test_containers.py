@@ -53,8 +53,12 @@ class Held:
         return done.stdout
 
     def ids(self) -> list[str]:
-        """Every container of tidegate's with this product's mark."""
-        return self.engine("ps", "-aq", "--filter", "label=tidegate.owner").split()
+        """Every container of this product's tasks: others use the same engine at the same time."""
+        folder = self.product.state / "tasks"
+        runs = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+        return [
+            one for run in runs for one in self.engine("ps", "-aq", "--filter", f"label=tidegate.run={run}").split()
+        ]
 
     def wait_for(self, count: int) -> list[str]:
         """Wait until there are so many."""
