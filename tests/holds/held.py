@@ -19,6 +19,8 @@ SOURCE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "src")
 RUNNER = os.path.join(HERE, "runner.py")
 AS_USER = os.path.join(os.path.dirname(HERE), "lab", "as_user.py")
 USERS = ("root", "ordinary") if os.geteuid() == 0 else ("ordinary",)
+BY_MOUNTS = ("netns", "offline", "open")
+"""Where the person's files are in sight and kept by mounts; the table of escapes has what other holds answer."""
 HOLDS = ("netns", "offline", "open", "landlock", *(("uid",) if os.geteuid() == 0 else ()))
 PYTHON = os.path.realpath(sys.executable)  # a task sees that one wherever this clone lies
 PATIENCE = 120  # seconds

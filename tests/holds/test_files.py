@@ -220,7 +220,7 @@ def tried(product: Product, rows: tuple[tuple[str, ...], ...], *options: str) ->
 
 
 @pytest.mark.parametrize("where", ["/tmp", "/var/tmp"])
-@pytest.mark.parametrize("hold", held.HOLDS)
+@pytest.mark.parametrize("hold", held.BY_MOUNTS)
 @pytest.mark.parametrize("user", held.USERS)
 def test_what_would_run_later_cannot_be_changed(user: str, hold: str, where: str, base: Path, tmp_path: Path) -> None:
     """Written, replaced, made, linked, moved or uncovered: each way ends with its errno; neighbours pass (HLD-15)."""
@@ -234,7 +234,7 @@ def test_what_would_run_later_cannot_be_changed(user: str, hold: str, where: str
     assert protected(product.home) == before
 
 
-@pytest.mark.parametrize("hold", held.HOLDS)
+@pytest.mark.parametrize("hold", held.BY_MOUNTS)
 @pytest.mark.parametrize("user", held.USERS)
 def test_strict_leaves_the_workspace_temporary_folders_and_caches(user: str, hold: str, tmp_path: Path) -> None:
     """Nothing else can be written, by any name; what is shared can (HLD-15)."""

@@ -53,6 +53,8 @@ PRELUDE = """
     def remove():
         import shutil
         shutil.rmtree(uid_claims.FOLDER, ignore_errors=True)
+    import atexit
+    atexit.register(remove)
 """
 
 
