@@ -12,6 +12,7 @@ Sources: RFC 9110 section 15.2, RFC 9112 sections 6 and 9.
 
 from __future__ import annotations
 
+from tidegate.gate.cleaned import TRAILER, CleanedBody, need_plain
 from tidegate.gate.reactor import IN
 from tidegate.model.reason import Reason
 from tidegate.wire.body import make_body
@@ -64,7 +65,7 @@ class Answering:
         self._proxied = proxied
         self._buffer = b""
         self._seen = 0
-        self._body: Body | None = None
+        self._body: Body | CleanedBody | None = None
         self._keep_origin = False
         self._close = False
         self._ended = False  # all is passed on but what the client has not taken yet
@@ -161,7 +162,7 @@ class Answering:
             if self._interim > limits.header_bytes:
                 raise WireError(Reason.UPSTREAM_RESPONSE, "its interim answers do not end")
             if self._version == (1, 1):
-                self._send(response_head_bytes(head, close=False))
+                self._send(self._clean(response_head_bytes(head, close=False)))
         self._buffer = b""
         self._final(head, buffer)
 
@@ -188,8 +189,12 @@ class Answering:
         self._close = (
             until_close or decode or uploading or not exchange.keep or (exchange.pinned and not self._keep_origin)
         )
-        out = response_head_bytes(
-            head, close=self._close, client_version=self._version, decode=decode, without=exchange.without
+        scrubber, without = exchange.scrubber, exchange.without
+        if scrubber is not None and not framing.empty:
+            need_plain(head)
+            without |= TRAILER
+        out = self._clean(
+            response_head_bytes(head, close=self._close, client_version=self._version, decode=decode, without=without)
         )
         if exchange.entry is not None:
             exchange.entry.status = head.status
@@ -199,7 +204,12 @@ class Answering:
             self._send(out)
             self._end(behind=bool(rest))
             return
-        body = self._body = make_body(framing, Reason.UPSTREAM_RESPONSE, decode=decode)
+        body: Body | CleanedBody
+        if scrubber is None:
+            body = make_body(framing, Reason.UPSTREAM_RESPONSE, decode=decode)
+        else:
+            body = CleanedBody(framing, scrubber, decode=decode)
+        self._body = body
         used, spans = body.feed(rest) if rest else (0, [])
         self._send(b"".join((out, *spans)))
         if body.done:
@@ -226,8 +236,21 @@ class Answering:
         except WireError:
             exchange.abort(Reason.UPSTREAM_CLOSED)
             return
+        if isinstance(body, CleanedBody):
+            try:
+                self._send(body.rest())
+            except WireError as error:
+                exchange.abort(error.reason)
+                return
+            except OSError:
+                exchange.abort(Reason.CLIENT_GONE)
+                return
         self._keep_origin = False
         self._end(behind=False)
+
+    def _clean(self, head: bytes) -> bytes:
+        scrubber = self._exchange.scrubber
+        return head if scrubber is None else scrubber.all(head)
 
     def _lost(self) -> None:
         exchange = self._exchange

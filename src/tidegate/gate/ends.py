@@ -19,7 +19,7 @@ from tidegate.gate.reactor import remaining
 from tidegate.gate.record import Entry
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How, Verdict
-from tidegate.wire.refusal import refuse_error
+from tidegate.wire.refusal import refusal_response, refuse_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tidegate.gate.task import Allowance, Meter, Plan
     from tidegate.gate.way import Way
     from tidegate.model.decision import Decision
+    from tidegate.model.seams import Scrubber
     from tidegate.wire.body import Body
     from tidegate.wire.errors import WireError
 
@@ -49,6 +50,7 @@ class Ends:
     how = How.FORWARDED
     pinned = False
     without: frozenset[bytes] = frozenset()
+    scrubber: Scrubber | None = None  # what keeps values of secrets out of answers
 
     __slots__ = (
         "allowance", "answer", "between", "body", "buffer", "client", "closed", "deadline", "decision", "ending",
@@ -120,6 +122,17 @@ class Ends:
             entry.status = reason.status
             entry.write(How.REFUSED, reason)
         self.say_last(reply)
+
+    def not_sent(self, reason: Reason, detail: str) -> None:
+        """As `refused`, before anything was sent, with a clause that says more than the reason does."""
+        entry, request, decision = self.entry, self.request, self.decision
+        assert entry is not None, "a request is recorded"
+        assert decision is not None, "it was judged"
+        line = decision.replace(reason=reason).sentence()
+        body = request is None or request.method != "HEAD"
+        entry.status = reason.status
+        entry.write(How.REFUSED, reason)
+        self.say_last(refusal_response(reason, f"{line} ({detail})" if detail else line, body=body))
 
     def malformed(self, error: WireError, method: str = "") -> None:
         """What the client sent is no request, or no body."""

@@ -43,6 +43,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidegate.gate.task import Plan
     from tidegate.model.decision import Decision
+    from tidegate.model.seams import Secrets
     from tidegate.wire.http1 import RequestHead
 
 BETWEEN = 120.0  # seconds a client may be silent between two requests
@@ -242,6 +243,10 @@ class Exchange(Ends):
         if not request_allowed(decision.rule, request.method, request.path, request.overrides):
             self.refused(decision.refuse(Reason.METHOD_NOT_ALLOWED, fix=""), Reason.METHOD_NOT_ALLOWED, None, ())
             return
+        if task.secrets is not None and (why := _misdirected(request, task.secrets)):
+            self.entry.decision = self.decision = decision.refuse(Reason.SECRET_MISDIRECTED, fix="")
+            self.not_sent(Reason.SECRET_MISDIRECTED, why)
+            return
         self.body = None if request.framing.empty else make_body(request.framing)
         origin = self.origin
         if origin is not None and origin.fits(request, plan, decision, around, gate.reactor.now):
@@ -355,3 +360,13 @@ class Exchange(Ends):
             tunnel.up.offer(self.buffer)
         for fd in (self.fd, origin.fd):
             reactor.again(tunnel, fd, IN | ENDED)
+
+
+def _misdirected(request: Request, secrets: Secrets) -> str:
+    """Say what of a request in clear text is a secret's stand-in, '' where nothing is (INS-5, B122)."""
+    where = request.destination
+    try:
+        secrets.swap(where.host.text, where.port, request.head.target, request.head.headers, tls=False)
+    except WireError as error:
+        return error.detail
+    return ""

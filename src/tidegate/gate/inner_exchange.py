@@ -6,6 +6,8 @@ Rules of the file:
   differs: the destination is the connection's, whatever a request says; there is one connection to it, and both end
   together; what leads around the gate (Alt-Svc) is taken out of answers.
 * Each request is a line of the journal. A connection without one is a line of its own.
+* Where the task has secrets, a stand-in becomes its value while the head is made ready, or the request is refused; in
+  what a host of a secret answers, values become stand-ins again (INS-5).
 * A request that cannot be sent because the destination ended an idle connection is not answered: the connection
   ends, as it would have without us, and the client tries again.
 """
@@ -23,8 +25,8 @@ from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
 from tidegate.policy.paths import request_allowed
 from tidegate.wire.body import make_body
+from tidegate.wire.errors import WireError
 from tidegate.wire.http1 import parse_request_head
-from tidegate.wire.refusal import refusal_response
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ ALT_SVC = frozenset((b"alt-svc",))  # RFC 7838: another host, port or protocol t
 class InnerExchange(Exchange):
     """A client's connection inside TLS, from the end of both handshakes on."""
 
-    __slots__ = ("_asked", "_known", "down", "failure", "opened", "up")
+    __slots__ = ("_asked", "_known", "down", "failure", "opened", "scrubber", "up")
 
     how = How.INSPECTED
     pinned = True
@@ -60,6 +62,8 @@ class InnerExchange(Exchange):
         self._asked = False
         self._known: dict[bytes, InnerRequest] = {}
         destination = begun.decision.destination
+        secrets = self.task.secrets
+        self.scrubber = None if secrets is None else secrets.scrubber(destination.host.text, destination.port)
         gate = self.gate
         origin = self.origin = Origin(up.outlet, destination, begun.entry.address, gate.surroundings(), None, None)
         origin.sock = upstream
@@ -108,7 +112,8 @@ class InnerExchange(Exchange):
         if request is None:
             request = InnerRequest(parse_request_head(raw, self.task.policy.limits), opened.destination)
             request.allowed = request_allowed(opened.rule, request.method, request.path, request.overrides)
-            if len(raw) <= KNOWN_BYTES and request.framing.empty and not request.secret:
+            usual = request.framing.empty and not request.secret and self.task.secrets is None
+            if usual and len(raw) <= KNOWN_BYTES:
                 if len(self._known) >= KNOWN:
                     self._known.clear()
                 self._known[raw] = request
@@ -130,25 +135,32 @@ class InnerExchange(Exchange):
             self.refused(decision.refuse(Reason.METHOD_NOT_ALLOWED, fix=""), Reason.METHOD_NOT_ALLOWED, None, ())
             return
         if self.failure is not None:
-            self._not_reached(*self.failure)
+            self.not_sent(*self.failure)
             return
         origin = self.origin
         if origin is None:
             self.abort(Reason.UPSTREAM_CLOSED)
             return
+        secrets = self.task.secrets
+        if secrets is not None:
+            if self.scrubber is not None and request.websocket:
+                self._not_as_it_is(Reason.NOT_INSPECTABLE, "a WebSocket cannot be kept free of a secret's value")
+                return
+            try:
+                request.swap(secrets, whole=self.scrubber is not None)
+            except WireError as error:
+                self._not_as_it_is(error.reason, error.detail)
+                return
         self.body = None if request.framing.empty else make_body(request.framing)
         self._send_request(origin, request, decision)
 
-    def _not_reached(self, reason: Reason, detail: str) -> None:
-        # As `refused`, with the words of TLS.
-        entry, request, decision = self.entry, self.request, self.opened.decision
-        assert entry is not None, "a request is recorded"
+    def _not_as_it_is(self, reason: Reason, detail: str) -> None:
+        # The destination has heard nothing of this request (INS-5).
+        decision, entry = self.decision, self.entry
         assert decision is not None, "a connection that is read was allowed"
-        line = decision.replace(reason=reason).sentence()
-        body = request is None or request.method != "HEAD"
-        entry.status = reason.status
-        entry.write(How.REFUSED, reason)
-        self.say_last(refusal_response(reason, f"{line} ({detail})" if detail else line, body=body))
+        assert entry is not None, "a request is recorded"
+        entry.decision = self.decision = decision.refuse(reason, fix="")
+        self.not_sent(reason, detail)
 
     def next_request(self) -> None:
         """The last exchange is complete; the connection waits for the next request."""
@@ -173,7 +185,7 @@ class InnerExchange(Exchange):
         if reason is Reason.UPSTREAM_CLOSED and (answer is None or not answer.begun):
             why, detail = self.up.tls.why()
             if why is Reason.CLIENT_CERTIFICATE:
-                self._not_reached(why, detail)
+                self.not_sent(why, detail)
                 return
             if origin is not None and not origin.fresh and self.body is None:
                 self.abort(reason)  # see the rules of the file

@@ -11,13 +11,14 @@ from tidegate.policy.paths import OVERRIDES
 from tidegate.wire.authority import HTTPS_PORT, absolute_form, absolute_target, inner_target
 from tidegate.wire.framing import request_framing
 from tidegate.wire.headers import keeps_alive, offers_websocket, request_head_bytes
+from tidegate.wire.http1 import RequestHead
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidegate.gate.upstream import Proxy
     from tidegate.model.destination import Destination
+    from tidegate.model.seams import Secrets
     from tidegate.wire.framing import Framing
-    from tidegate.wire.http1 import RequestHead
 
 _SECRET = frozenset({b"authorization", b"cookie", b"proxy-authorization"})
 _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})  # RFC 9110 section 9.2.2, without TRACE
@@ -92,3 +93,18 @@ class InnerRequest(Request):
         self.out = request_head_bytes(head, destination, self.path, websocket=self.websocket, default_port=HTTPS_PORT)
         self.repeatable = self.framing.empty and head.method in _REPEATABLE
         self.allowed = False
+
+    def swap(self, secrets: Secrets, *, whole: bool) -> None:
+        """Put values in place of stand-ins, in `out` alone; `whole` asks for an answer that no coding hides.
+
+        Raises:
+            WireError: SECRET_MISDIRECTED for a stand-in that does not belong where it is.
+        """
+        where = self.destination
+        target, fields = secrets.swap(where.host.text, where.port, self.path, self.head.headers, tls=True)
+        if whole:
+            fields = [field for field in fields if field[0].lower() != b"accept-encoding"]
+            fields.append((b"Accept-Encoding", b"identity"))
+        names = tuple(name.lower() for name, _ in fields)
+        head = RequestHead(self.head.method, target, self.head.version, tuple(fields), names)
+        self.out = request_head_bytes(head, where, target, websocket=self.websocket, default_port=HTTPS_PORT)

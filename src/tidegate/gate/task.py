@@ -19,7 +19,7 @@ from tidegate.model.reason import Reason
 from tidegate.model.rule import NO_LIMITS
 from tidegate.model.verdict import Phase
 from tidegate.policy.decide import decide
-from tidegate.policy.scope import is_read
+from tidegate.policy.scope import is_exempt, is_read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tidegate.gate.request import Request
     from tidegate.gate.synthetic import Synthetic
     from tidegate.model.rule import Rule
-    from tidegate.model.seams import Asker, Inspector, Recorder
+    from tidegate.model.seams import Asker, Inspector, Recorder, Secrets
     from tidegate.policy.policy import Policy
 
 PLANS = 1024  # destinations a task is likely to use at once
@@ -118,7 +118,7 @@ class GateTask:
 
     __slots__ = (
         "_meters", "_plans", "asks", "captured", "clients", "connections", "family", "heads", "id", "inspector", "met",
-        "paused", "phase", "policy", "recorder", "requests", "synthetic",
+        "paused", "phase", "policy", "recorder", "requests", "secrets", "synthetic",
     )  # fmt: skip
 
     def __init__(
@@ -147,6 +147,7 @@ class GateTask:
         ] = {}  # places of its loopback that stand for services of this machine
         self.synthetic: Synthetic | None = None  # the names it looked up, once something captures its connections
         self.inspector: Inspector | None = None  # reads inside TLS, where a rule asks for that
+        self.secrets: Secrets | None = None  # where it was given some (INS-5)
         self._plans: dict[tuple[str, int], Plan] = {}
         self._meters: dict[Rule, Meter] = {}
 
@@ -169,6 +170,7 @@ class GateTask:
         self.family = other.family = family
         self.synthetic = other.synthetic
         self.inspector = other.inspector
+        self.secrets = other.secrets
         self._meters = other._meters
 
     def part(self) -> None:
@@ -253,7 +255,17 @@ class GateTask:
         inspector = self.inspector
         if inspector is None or decision is None:
             return False
-        return inspector.covers(decision.destination.host) and is_read(decision, self.policy)
+        destination = decision.destination
+        if not inspector.covers(destination.host):
+            return False
+        if is_read(decision, self.policy):
+            return True
+        # A host of a secret is read whatever its rule says: only there can a stand-in become the value.
+        return self.has_secret(destination) and not is_exempt(destination, self.policy)
+
+    def has_secret(self, destination: Destination) -> bool:
+        """Whether some secret of the task is for this destination."""
+        return self.secrets is not None and self.secrets.belong(destination.host.text, destination.port)
 
     def meter(self, decision: Decision) -> Meter | None:
         """Return the meter of the governing rule, None where it has no bounds to count."""

@@ -17,7 +17,9 @@ from enum import Enum
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from tidegate.inspect.scrub import Scrubber
+from tidegate.model.reason import Reason
 from tidegate.model.value import Value
+from tidegate.wire.errors import WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,11 +63,11 @@ class Secret(Value):
         return f"Secret({self.name!r}, {self.place})"
 
 
-class MisdirectedError(Exception):
+class MisdirectedError(WireError):
     """A placeholder was met where it does not belong, or cannot be swapped. `secret` is its name."""
 
     def __init__(self, secret: str, why: str) -> None:
-        super().__init__(f"the secret {secret} {why}")
+        super().__init__(Reason.SECRET_MISDIRECTED, f"the secret {secret} {why}")
         self.secret = secret
 
 
@@ -83,6 +85,10 @@ class Vault:
         self._scrubbers = {
             host: Scrubber((one.value, one.placeholder) for one in held) for host, held in self._by_host.items()
         }
+
+    def belong(self, host: str, port: int) -> bool:
+        """Whether some secret is for this canonical host and port."""
+        return (host, port) in self._by_host
 
     def scrubber(self, host: str, port: int) -> Scrubber | None:
         """Return what keeps values out of that host's answers; None where it has no secret."""

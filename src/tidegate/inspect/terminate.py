@@ -151,11 +151,17 @@ class Tls:
 
 
 class Contexts:
-    """The ends of TLS for one task: see model.seams.Inspector. `roots` are PEM, `wall` gives Unix time in seconds."""
+    """The ends of TLS for one task: see model.seams.Inspector. `roots` are PEM, `wall` gives Unix time in seconds.
 
-    __slots__ = ("_authority", "_leafs", "_roots", "_sessions", "_upstream", "_wall")
+    `spoken` are the protocols that are offered on.
+    """
 
-    def __init__(self, authority: Authority, roots: str, wall: Callable[[], float]) -> None:
+    __slots__ = ("_authority", "_leafs", "_roots", "_sessions", "_spoken", "_upstream", "_wall")
+
+    def __init__(
+        self, authority: Authority, roots: str, wall: Callable[[], float], spoken: tuple[bytes, ...] = SPOKEN
+    ) -> None:
+        self._spoken = spoken
         self._authority = authority
         self._roots = roots
         self._wall = wall
@@ -169,7 +175,7 @@ class Contexts:
 
     def offers(self, alpn: tuple[bytes, ...]) -> tuple[bytes, ...] | None:
         """Return which of a client's protocols are offered on; None where none of them is spoken here."""
-        offered = tuple(name for name in alpn if name in SPOKEN)
+        offered = tuple(name for name in alpn if name in self._spoken)
         return None if alpn and not offered else offered
 
     def upstream(self, destination: Destination, alpn: tuple[bytes, ...]) -> Tls:

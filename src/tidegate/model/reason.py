@@ -92,6 +92,13 @@ class Reason(Enum):
         "http_request_denied",
     )
 
+    SECRET_MISDIRECTED = (
+        "secret-misdirected",
+        "the stand-in of a secret was met where it does not belong",
+        403,
+        "http_request_denied",
+    )
+
     # Addresses (SPEC section 2).
     LITERAL_NOT_NAMED = (
         "literal-not-named",

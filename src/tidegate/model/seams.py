@@ -1,4 +1,4 @@
-"""What the gate needs of rooms below it, as three small protocols (DESIGN: Asker, Recorder, Inspector).
+"""What the gate needs of rooms below it, as small protocols (DESIGN: Asker, Recorder, Inspector).
 
 `runtime/` wires real ones; the gate never imports the rooms that provide them.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Protocol
 
     from tidegate.model.decision import Decision
@@ -148,6 +148,44 @@ class Streams(Protocol):
 
     def ended(self, reason: Reason) -> None:
         """Take note that the client is gone, or is cut."""
+
+
+class Scrub(Protocol):
+    """One body on its way back (inspect.scrub.Scrub): what comes out is as long as what went in."""
+
+    def feed(self, data: bytes) -> bytes:
+        """Take bytes; return what can be passed on."""
+
+    def end(self) -> bytes:
+        """Return what is left."""
+
+
+class Scrubber(Protocol):
+    """Puts stand-ins in place of values in what a host answers (inspect.scrub.Scrubber)."""
+
+    def stream(self) -> Scrub:
+        """Begin one body."""
+
+    def all(self, data: bytes) -> bytes:
+        """Return what is whole, a head say, without values."""
+
+
+class Secrets(Protocol):
+    """The secrets of one task (inspect.secrets.Vault): the gate sees the heads, never what is a value in them."""
+
+    def belong(self, host: str, port: int) -> bool:
+        """Whether some secret is for this canonical host and port."""
+
+    def scrubber(self, host: str, port: int) -> Scrubber | None:
+        """Return what keeps values out of that host's answers; None where it has no secret."""
+
+    def swap(
+        self, host: str, port: int, target: bytes, fields: Sequence[tuple[bytes, bytes]], *, tls: bool
+    ) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+        """Return the target and the fields that travel on.
+
+        Raises an error of wire/ with the reason SECRET_MISDIRECTED; nothing of the request may be sent then.
+        """
 
 
 class Inspector(Protocol):

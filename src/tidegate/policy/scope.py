@@ -2,7 +2,8 @@
 
 Rules of the file:
 
-* A rule with methods or paths asks for inspection of what it governs; nothing else does, and nothing by default.
+* A rule with methods or paths asks for inspection of what it governs, and so does a secret of its hosts (`widened`);
+  nothing else does, and nothing by default.
 * The scope of an authority is made from the rules of the joined policy, once, when the task starts: what comes later
   is not covered, and is refused instead of being let through unread.
 * A host under `inspect: never` is never terminated. Where its rule has methods or paths too, no tunnel is opened: they
@@ -11,6 +12,7 @@ Rules of the file:
 
 from __future__ import annotations
 
+from tidegate.model.host import canonical_host
 from tidegate.model.rule import NO_LIMITS, Shape
 from tidegate.model.value import Value
 from tidegate.model.verdict import Verdict
@@ -19,6 +21,8 @@ from tidegate.policy.rows import PORT, rule_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tidegate.model.decision import Decision
     from tidegate.model.destination import Destination
     from tidegate.model.rule import Rule
@@ -91,3 +95,14 @@ def scope_of(policy: Policy) -> Scope:
         else:
             suffixes[rule.key] = None
     return Scope(tuple(names), tuple(suffixes), tuple(literals), everything)
+
+
+def widened(scope: Scope, hosts: Iterable[str]) -> Scope:
+    """Return a scope with canonical names or bare addresses beside what it has: the hosts of secrets (INS-5)."""
+    found = [canonical_host(host) for host in hosts]
+    names = [host.text for host in found if host.packed is None]
+    literals = [host.text for host in found if host.packed is not None]
+    return scope.replace(
+        names=tuple(dict.fromkeys((*scope.names, *names))),
+        literals=tuple(dict.fromkeys((*scope.literals, *literals))),
+    )

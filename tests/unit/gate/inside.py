@@ -13,9 +13,10 @@ import pytest
 
 from tests.unit.gate.kit import read_exactly, read_head
 from tidegate.inspect.authority import Authority
-from tidegate.inspect.terminate import Contexts
+from tidegate.inspect.secrets import Vault
+from tidegate.inspect.terminate import H1, SPOKEN, Contexts
 from tidegate.model.rule import RuleLimits
-from tidegate.policy.scope import scope_of
+from tidegate.policy.scope import scope_of, widened
 
 if TYPE_CHECKING:
     import socket
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from tests.lab.api import Lab
     from tests.unit.gate.kit import Serving
+    from tidegate.inspect.secrets import Secret
 
 READ = RuleLimits(paths=("/**",))
 
@@ -30,10 +32,14 @@ READ = RuleLimits(paths=("/**",))
 class Inside:
     """One gate whose rules are read, with the roots that its task trusts."""
 
-    def __init__(self, gate: Serving, roots: str) -> None:
+    def __init__(self, gate: Serving, roots: str, secrets: tuple[Secret, ...] = ()) -> None:
         self.gate = gate
-        self.authority = Authority(scope_of(gate.task.policy), "t1", time.time)  # noqa: TID251
-        self.contexts = Contexts(self.authority, roots, time.time)  # noqa: TID251
+        scope = widened(scope_of(gate.task.policy), [host for secret in secrets for host, _ in secret.hosts])
+        self.authority = Authority(scope, "t1", time.time)  # noqa: TID251
+        spoken = (H1,) if secrets else SPOKEN
+        self.contexts = Contexts(self.authority, roots, time.time, spoken)  # noqa: TID251
+        if secrets:
+            gate.task.secrets = Vault(secrets)
         gate.task.inspector = self.contexts
         self.trusted = b"".join(self.authority.certificates).decode()
 
@@ -84,12 +90,18 @@ def get(host: str, path: str = "/", *lines: str, method: str = "GET") -> bytes:
 def inside(lab: Lab, serve: Callable[..., Serving]) -> Callable[..., Inside]:
     """Start gates that read: `inside("a.test:443", limit=RuleLimits(methods=("GET",)))`."""
 
-    def start(*allow: str, limit: RuleLimits = READ, roots: str | None = None, **options: Any) -> Inside:
+    def start(
+        *allow: str,
+        limit: RuleLimits = READ,
+        roots: str | None = None,
+        secrets: tuple[Secret, ...] = (),
+        **options: Any,
+    ) -> Inside:
         gate = serve(*allow, limit=limit, **options)
         if roots is None:
             with open(lab.ca_file, encoding="ascii") as file:
                 roots = file.read()
-        return Inside(gate, roots)
+        return Inside(gate, roots, secrets)
 
     return start
 

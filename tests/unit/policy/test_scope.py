@@ -10,7 +10,7 @@ from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.decide import decide
 from tidegate.policy.policy import Policy, make_policy
 from tidegate.policy.rows import rule_row
-from tidegate.policy.scope import Scope, is_read, scope_of, wants_reading
+from tidegate.policy.scope import Scope, is_read, scope_of, wants_reading, widened
 
 GET = RuleLimits(methods=("GET",))
 PATHS = RuleLimits(paths=("/a/**",))
@@ -78,3 +78,10 @@ def test_a_host_that_is_never_inspected_is_not_read(never: str, read: bool) -> N
     """INS-9: `inspect: never`, by exact host, port or wildcard; its neighbours are read all the same."""
     policy = policy_of(("a.test", GET), never=(never,))
     assert is_read(decide(policy, to("a.test:443"), Phase.RUNTIME), policy) is read
+
+
+def test_hosts_of_secrets_are_in_the_scope_too() -> None:
+    """INS-5: a name or an address beside what rules ask for, each once."""
+    scope = widened(Scope(names=("a.test",)), ["a.test", "b.test", "[2001:db8::1]", "1.2.3.4"])
+    assert (scope.names, scope.literals) == (("a.test", "b.test"), ("2001:db8::1", "1.2.3.4"))
+    assert not widened(Scope(), [])

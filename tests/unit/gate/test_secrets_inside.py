@@ -1,0 +1,169 @@
+"""Secrets at the gate: a stand-in becomes the value for its own host, in its place, and nowhere else (INS-5)."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.gate.inside import answer, get, inside, read_all
+from tests.unit.gate.kit import read_head
+from tidegate.inspect.secrets import Place, Secret, Where
+from tidegate.model.reason import Reason
+from tidegate.model.rule import RuleLimits
+from tidegate.model.verdict import How
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.lab.api import Lab
+    from tests.unit.gate.inside import Inside
+
+    Start = Callable[..., Inside]
+
+__all__ = ["inside"]
+
+VALUE, STANDS = b"ghp_RealRealRealReal0001", b"ghp_FakeFakeFakeFake0002"
+NONE = RuleLimits()
+BEARER = f"Authorization: Bearer {STANDS.decode()}"
+
+
+def secret(place: Place) -> tuple[Secret, ...]:
+    """One secret of a.test."""
+    return (Secret("TOKEN", (("a.test", 443),), place, VALUE, STANDS),)
+
+
+TOKEN = secret(Place(Where.BEARER))
+
+
+@pytest.fixture(autouse=True)
+def _names(lab: Lab) -> None:
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    lab.dns.set("b.test", A=["1.2.3.5"])
+
+
+def basic(text: bytes) -> str:
+    """The value of an Authorization field."""
+    return f"Basic {base64.b64encode(text).decode()}"
+
+
+@pytest.mark.parametrize(
+    ("place", "path", "line", "seen"),
+    [
+        (Place(Where.BEARER), "/", BEARER, b"Authorization: Bearer " + VALUE),
+        (Place(Where.BASIC), "/", f"Authorization: {basic(b'u:' + STANDS)}", basic(b"u:" + VALUE).encode()),
+        (Place(Where.HEADER, b"x-api-key"), "/", f"X-Api-Key: {STANDS.decode()}", b"X-Api-Key: " + VALUE),
+        (Place(Where.QUERY, b"key"), f"/x?key={STANDS.decode()}", "A: b", b"GET /x?key=" + VALUE + b" HTTP/1.1"),
+    ],
+)
+def test_the_origin_sees_the_value_and_the_task_never(
+    lab: Lab, inside: Start, place: Place, path: str, line: str, seen: bytes
+) -> None:
+    """INS-5, B118: swapped in and, where an answer repeats it, back; a rule without paths is enough."""
+    origin = lab.origin("echo", "1.2.3.4", 443, tls="a.test")
+    gate = inside("a.test:443", limit=NONE, secrets=secret(place))
+    with gate.tunnel("a.test:443") as sock:
+        for _ in range(2):
+            sock.sendall(get("a.test", path, line, "Accept-Encoding: gzip, br"))
+            head, body = answer(sock)
+            assert VALUE not in head + body
+            assert base64.b64encode(b"u:" + VALUE) not in head + body
+            assert STANDS in body or basic(b"u:" + STANDS)[:-3].encode() in body  # its last character shares bits
+            assert b"accept-encoding: identity\r\n" in body.lower()
+    assert [seen in head for head in origin.heads] == [True, True]
+    assert [event.how for event in gate.gate.events(2)] == [How.INSPECTED, How.INSPECTED]
+
+
+@pytest.mark.parametrize("name", ["X-Back", "Location", "Set-Cookie"])
+def test_a_head_that_repeats_the_value(lab: Lab, inside: Start, name: str) -> None:
+    """B118: whatever field it is in."""
+    lab.origin("http", "1.2.3.4", 443, tls="a.test", headers=[f"{name}: x{VALUE.decode()}y"])
+    got = inside("a.test:443", limit=NONE, secrets=TOKEN).ask("a.test:443", get("a.test", "/", "Connection: close"))
+    assert f"{name}: x{STANDS.decode()}y\r\n".encode() in got
+    assert VALUE not in got
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "says"),
+    [
+        ("/", f"X-Other: {STANDS.decode()}", b"belongs in bearer, and was sent to a.test:443 elsewhere"),
+        (f"/?t={STANDS.decode()}", "A: b", b"belongs in bearer"),
+        ("/", f"Authorization: {basic(b'u:' + STANDS)}", b"belongs in bearer"),
+        ("/", f"Authorization: AWS4-HMAC-SHA256 Credential={STANDS.decode()}/x", b"a signature cannot be swapped"),
+    ],
+)
+def test_a_stand_in_elsewhere_stops_the_request(lab: Lab, inside: Start, path: str, line: str, says: bytes) -> None:
+    """INS-5, B124, GAT-7: 403 inside TLS that names the secret, a line of the journal; the origin hears nothing."""
+    origin = lab.origin("echo", "1.2.3.4", 443, tls="a.test")
+    gate = inside("a.test:443", limit=NONE, secrets=TOKEN)
+    got = gate.ask("a.test:443", get("a.test", path, line))
+    assert got.startswith(b"HTTP/1.1 403 Forbidden\r\n")
+    assert b"[secret-misdirected; rule 'a.test:443'" in got
+    assert b"the secret TOKEN " in got
+    assert says in got
+    assert VALUE not in got
+    event = gate.gate.event()
+    assert (event.how, event.reason, event.host, event.port) == (How.REFUSED, Reason.SECRET_MISDIRECTED, "a.test", 443)
+    assert origin.requests == 0
+
+
+def test_another_host_that_is_read_gets_no_stand_in(lab: Lab, inside: Start) -> None:
+    """B121: where a redirect leads, the client has the stand-in only, and it is refused; without it all passes."""
+    origin = lab.origin("http", "1.2.3.5", 443, tls="b.test")
+    gate = inside("a.test:443", "b.test:443", secrets=TOKEN)
+    assert b"the secret TOKEN does not belong to b.test:443" in gate.ask("b.test:443", get("b.test", "/", BEARER))
+    assert origin.requests == 0
+    assert gate.ask("b.test:443", get("b.test", "/", "Connection: close")).startswith(b"HTTP/1.1 200 ")
+
+
+def test_in_clear_text_nothing_is_swapped(lab: Lab, inside: Start) -> None:
+    """B122: a plain request with the stand-in is refused, also to the secret's own host; one without it passes."""
+    origin = lab.origin("http", "1.2.3.4", 80)
+    gate = inside("a.test:443", "a.test:80", limit=NONE, secrets=TOKEN)
+    line = f"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n{BEARER}\r\n\r\n".encode()
+    got = gate.gate.raw(line)
+    assert got.startswith(b"HTTP/1.1 403 Forbidden\r\n")
+    assert b"secret-misdirected" in got
+    assert b"the secret TOKEN does not belong to a.test:80" in got
+    assert origin.requests == 0
+    assert gate.gate.event().reason is Reason.SECRET_MISDIRECTED
+    plain = gate.gate.raw(b"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n")
+    assert plain.startswith(b"HTTP/1.1 200 ")
+
+
+def test_what_cannot_be_kept_free_of_the_value_does_not_pass(lab: Lab, inside: Start) -> None:
+    """B118: a coded answer is 502 and a WebSocket 403, at a host of a secret alone."""
+    lab.origin("http", "1.2.3.4", 443, tls="a.test", headers=["Content-Encoding: gzip"])
+    lab.origin("http", "1.2.3.5", 443, tls="b.test", headers=["Content-Encoding: gzip"])
+    gate = inside("a.test:443", "b.test:443", secrets=TOKEN)
+    assert gate.ask("a.test:443", get("a.test")).startswith(b"HTTP/1.1 502 ")
+    assert gate.ask("b.test:443", get("b.test", "/", "Connection: close")).startswith(b"HTTP/1.1 200 ")
+    key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+    offer = get("a.test", "/", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", key)
+    got = gate.ask("a.test:443", offer)
+    assert b"a WebSocket cannot be kept free of a secret's value" in got
+
+
+def test_events_stream_and_chunks_stay_chunks(lab: Lab, inside: Start) -> None:
+    """B119: the first event is there long before the last one is sent."""
+    lab.origin("stream", "1.2.3.4", 443, tls="a.test", count=2, interval=3)
+    gate = inside("a.test:443", limit=NONE, secrets=TOKEN)
+    with gate.tunnel("a.test:443") as sock:
+        sock.settimeout(2.5)
+        sock.sendall(get("a.test", "/", BEARER, "Connection: close"))
+        head = read_head(sock)
+        assert b"transfer-encoding: chunked" in head.lower()
+        assert sock.recv(100) == b"9\r\ndata: 0\n\n\r\n"
+        sock.settimeout(20)
+        assert read_all(sock).endswith(b"0\r\n\r\n")
+
+
+def test_a_client_of_http2_only_is_told_so(lab: Lab, inside: Start) -> None:
+    """INS-5: where secrets are, HTTP/1.1 is what is read; a client that offers both gets it."""
+    lab.origin("http", "1.2.3.4", 443, tls="a.test")
+    gate = inside("a.test:443", limit=NONE, secrets=TOKEN)
+    with gate.tunnel("a.test:443", "h2", "http/1.1") as sock:
+        assert sock.selected_alpn_protocol() in {"http/1.1", None}
+        sock.sendall(get("a.test", "/", "Connection: close"))
+        assert read_all(sock).startswith(b"HTTP/1.1 200 ")
