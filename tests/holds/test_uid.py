@@ -132,7 +132,7 @@ sys.stdout.flush()
 os._exit(0)
 """
     )
-    assert fenced(code.replace("remove()", ""), patience=100) == "44 403 44\n"
+    assert fenced(code, patience=100) == "44 403 44\n"
 
 
 STEPS = (

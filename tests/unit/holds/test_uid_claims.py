@@ -72,11 +72,10 @@ def test_a_folder_that_is_not_roots_alone_is_refused() -> None:
     """Somebody else could hold every uid, or write what is swept: HLD-7."""
     code = """
     from tidegate.model.errors import StartError
-    os.chmod(uid_claims.FOLDER, 0o755)
+    os.makedirs(uid_claims.FOLDER, 0o755)
     try:
         uid_claims.claim(30001)
     except StartError as error:
         print(error.code)
-    os.chmod(uid_claims.FOLDER, 0o700)
     """
     assert fenced(code) == "uid-claims\n"

@@ -1,4 +1,8 @@
-"""A network namespace with the table of the hold `uid`, and processes of its users: for root's tests of the fence."""
+"""For root's tests of the hold `uid`: a machine whose network, table, processes and claims are nobody else's.
+
+A uid is given to nobody while *any* process of the machine has it (uid_remains.py). Tests that run at the same time and
+use the same few uids would take them from one another.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,17 @@ NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="the hold uid is root'
 
 PRELUDE = """
     import encodings.idna, socket, tempfile
-    from tidegate.holds import network, uid_claims, uid_fence, uid_routes, uid_table, uid_watch
+    from tidegate.holds import capabilities, network, uid_claims, uid_fence, uid_routes, uid_table, uid_watch
     from tidegate.holds.uid_table import Ports, elements
-    linux.unshare(linux.CLONE_NEWNET)
+    linux.unshare(linux.CLONE_NEWNET | linux.CLONE_NEWNS | linux.CLONE_NEWPID)
+    first = os.fork()
+    if first:
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(first, 0)[1]) & 0xFF)
+    capabilities.die_with_parent()
+    mounts.set_attributes('/', 0, recursive=True, propagation=linux.MS_PRIVATE)
+    for kind, place in (('proc', '/proc'), ('tmpfs', '/run')):
+        mounts.attach(mounts.new_file_system(kind), place)
     network.raise_loopback()
-    uid_claims.FOLDER = tempfile.mkdtemp(prefix='tidegate-uid-', dir='/run')
     def server(address='127.0.0.1', port=0):
         made = socket.create_server((address, port), family=10 if ':' in address else 2)
         return made, made.getsockname()[1]
@@ -50,11 +60,6 @@ PRELUDE = """
             wire.connect((address, port))
             wire.send(b'x')
             return wire.recv(9)
-    def remove():
-        import shutil
-        shutil.rmtree(uid_claims.FOLDER, ignore_errors=True)
-    import atexit
-    atexit.register(remove)
 """
 
 
@@ -62,5 +67,5 @@ def fenced(code: str, *arguments: str, patience: int = 60) -> str:
     """What the code prints, run by root in such a namespace; the table is loaded, the routes are not."""
     from textwrap import dedent
 
-    body = dedent(PRELUDE) + "uid_fence.ensure()\n" + dedent(code) + "\nremove()\n"
+    body = dedent(PRELUDE) + "uid_fence.ensure()\n" + dedent(code)
     return apart(body, *arguments, patience=patience)

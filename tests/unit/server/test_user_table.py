@@ -11,7 +11,7 @@ import asyncio
 from tidegate.server.user_table import UserTable
 told = []
 async def main(act):
-    table = UserTable(uid_claims.FOLDER + '/state', asyncio.get_running_loop(), lambda: 1.0,
+    table = UserTable('/run/state', asyncio.get_running_loop(), lambda: 1.0,
                       lambda kind, **more: told.append((kind, more.get('reason', '')[:30])))
     await table.open()
     await act()
