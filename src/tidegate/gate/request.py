@@ -24,11 +24,11 @@ _SECRET = frozenset({b"authorization", b"cookie", b"proxy-authorization"})
 _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})  # RFC 9110 section 9.2.2, without TRACE
 
 
-def overrides_of(head: RequestHead) -> list[bytes]:
-    """Return what headers of a request say that servers may take for its method."""
+def overrides_of(head: RequestHead) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a request that servers may take for its method or target."""
     if OVERRIDES.isdisjoint(head.names):
         return []
-    return [value for name, (_, value) in zip(head.names, head.headers, strict=True) if name in OVERRIDES]
+    return [(name, value) for name, (_, value) in zip(head.names, head.headers, strict=True) if name in OVERRIDES]
 
 
 class Request:
@@ -61,8 +61,8 @@ class Request:
         return not _SECRET.isdisjoint(self.head.names)
 
     @property
-    def overrides(self) -> list[bytes]:
-        """What its headers say that servers may take for its method."""
+    def overrides(self) -> list[tuple[bytes, bytes]]:
+        """Its headers that servers may take for its method or target."""
         return overrides_of(self.head)
 
     def for_proxy(self, proxy: Proxy) -> bytes:

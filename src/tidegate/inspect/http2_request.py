@@ -12,7 +12,9 @@ from tidegate.model.destination import PortError, parse_port, split_authority
 from tidegate.model.host import HostError, canonical_host
 from tidegate.model.reason import Reason
 from tidegate.policy.paths import OVERRIDES, request_allowed
+from tidegate.wire.body import travels_as_trailer
 from tidegate.wire.grammar import FIELD, OWS, TOKEN, VCHAR, is_token
+from tidegate.wire.http1 import MAX_METHOD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,13 +25,20 @@ if TYPE_CHECKING:
     Headers = list[tuple[bytes, bytes]]
 
 WEBSOCKET = b"websocket"
+ALT_SVC = b"alt-svc"  # RFC 7838: it leads elsewhere
+
+
+def method_of(pseudo: dict[bytes, bytes]) -> str:
+    """Return the method, '' where it is none: so nothing else is put on record."""
+    word = pseudo.get(b":method", b"")
+    return word.decode("ascii") if is_token(word) and len(word) <= MAX_METHOD else ""
 
 
 def judged(decision: Decision, pseudo: dict[bytes, bytes], headers: Headers, method: str) -> tuple[Reason | None, str]:
     """Return why a request does not pass, None where it does, and a clause for people."""
     path, protocol = pseudo.get(b":path", b""), pseudo.get(b":protocol")
-    if checked(headers) is None or not is_token(pseudo.get(b":method", b"")) or path.translate(None, VCHAR):
-        return Reason.BAD_REQUEST, "a header has a byte that none may have"
+    if checked(headers) is None or not method or path.translate(None, VCHAR):
+        return Reason.BAD_REQUEST, "a header has a byte that none may have, or the method is none"
     if method in {"CONNECT", "TRACE"} and protocol != WEBSOCKET:
         return Reason.BAD_METHOD, f"{method} has no place inside TLS"
     if pseudo.get(b":scheme") != b"https":
@@ -42,11 +51,17 @@ def judged(decision: Decision, pseudo: dict[bytes, bytes], headers: Headers, met
         return Reason.MISDIRECTED, ""
     if (path[:1] != b"/" and not (path == b"*" and method == "OPTIONS")) or b"#" in path:
         return Reason.BAD_REQUEST, "its path does not begin with '/', or has a fragment"
-    overrides = [value for name, value in headers if name in OVERRIDES]
+    overrides = [field for field in headers if field[0] in OVERRIDES]
     # RFC 8441: what is a GET with an Upgrade in HTTP/1.1 is a CONNECT with a protocol here.
     if not request_allowed(decision.rule, "GET" if protocol else method, path, overrides):
         return Reason.METHOD_NOT_ALLOWED, ""
     return None, ""
+
+
+def checked_trailers(headers: Iterable[tuple[bytes, bytes]]) -> Headers | None:
+    """Return the fields of trailers that travel, None as `checked`."""
+    kept = checked(headers)
+    return None if kept is None else [field for field in kept if travels_as_trailer(field[0]) and field[0] != ALT_SVC]
 
 
 def checked(headers: Iterable[tuple[bytes, bytes]]) -> Headers | None:

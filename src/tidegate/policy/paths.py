@@ -3,12 +3,13 @@
 Rules of the file:
 
 * A path is judged in its normal form: percent-encodings of letters, digits, `-`, `_` and `~` count as these (RFC 3986
-  section 6.2.2.2). What two servers could read differently matches no pattern: dot segments, also with parameters or
-  encoded, empty segments, backslashes, and encodings of slash, backslash, percent, NUL, or of bytes that only an
-  overlong UTF-8 sequence begins with. It is refused, never repaired.
+  section 6.2.2.2). What two servers could read differently matches no pattern: dot segments, also with parameters,
+  blanks or encoded, empty segments, backslashes, bytes beyond ASCII, and encodings of slash, backslash, percent,
+  controls, or of what only an overlong UTF-8 sequence begins with. It is refused, never repaired.
 * In a pattern `*` is one segment or part of one, `**` any number of segments; nothing else is special, and case counts.
   The query is not part of the path.
-* A header by which some servers take another method than the request line's counts as that method.
+* A header by which some servers take another method or target than the request line's counts as that one. Servers
+  that hand headers on as variables (RFC 3875 section 4.1.18) see no difference between '-' and '_' in its name.
 
 Matching costs a path's length times a pattern's at most: a task chooses the paths.
 """
@@ -23,40 +24,64 @@ if TYPE_CHECKING:
 
     from tidegate.model.rule import Rule
 
-# No encoded dot, slash, backslash, percent or NUL; no byte that begins an overlong sequence (RFC 3629 section 3).
-_AMBIGUOUS = (b"//", b"\\", b"%2e", b"%2f", b"%5c", b"%00", b"%25", b"%c0", b"%c1", b"\xc0", b"\xc1")
+# No encoded dot, slash, backslash, percent or control; nothing that begins an overlong sequence (RFC 3629 section 3).
+_AMBIGUOUS = (
+    *(b"//", b"\\", b"%2e", b"%2f", b"%5c", b"%25", b"%0", b"%1", b"%7f"),
+    *(b"%c0", b"%c1", b"%e0%8", b"%e0%9", b"%f0%8"),
+)
 _DOTS = frozenset((b".", b".."))
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_~")
 _HEX = frozenset(b"0123456789abcdefABCDEF")
-OVERRIDES = frozenset((b"x-http-method-override", b"x-method-override", b"x-http-method"))
-"""Headers by which frameworks let a request say another method."""
 
 
-def request_allowed(rule: Rule | None, method: str, target: bytes, overrides: Iterable[bytes] = ()) -> bool:
+def _spellings(name: bytes) -> list[bytes]:
+    first, *rest = name.split(b"-")
+    found = [first]
+    for part in rest:
+        found = [begun + sign + part for begun in found for sign in (b"-", b"_")]
+    return found
+
+
+_TARGETS = frozenset((*_spellings(b"x-original-url"), *_spellings(b"x-rewrite-url")))
+OVERRIDES = _TARGETS.union(
+    _spellings(b"x-http-method-override"), _spellings(b"x-method-override"), _spellings(b"x-http-method")
+)
+"""Headers by which frameworks let a request say another method or target."""
+
+
+def request_allowed(
+    rule: Rule | None, method: str, target: bytes, overrides: Iterable[tuple[bytes, bytes]] = ()
+) -> bool:
     """Whether the governing rule lets a request with this origin-form target through.
 
-    `overrides` are the values of its headers named in OVERRIDES.
+    `overrides` are those of its headers that are named in OVERRIDES, the names in lower case.
     """
     if rule is None or rule.limits is NO_LIMITS:
         return True
     limits = rule.limits
-    if limits.methods:
-        if method not in limits.methods:
+    if limits.methods and method not in limits.methods:
+        return False
+    targets = [target]
+    for name, value in overrides:
+        if name in _TARGETS:
+            targets.append(value)
+        elif limits.methods and value.strip().upper().decode("latin-1") not in limits.methods:
             return False
-        for value in overrides:
-            if value.strip().upper().decode("latin-1") not in limits.methods:
-                return False
     if not limits.paths:
         return True
-    path = normal_path(target)
-    return path is not None and any(_matches(pattern.split("/"), path) for pattern in limits.paths)
+    patterns = [pattern.split("/") for pattern in limits.paths]
+    for one in targets:
+        path = normal_path(one)
+        if path is None or not any(_matches(pattern, path) for pattern in patterns):
+            return False
+    return True
 
 
 def normal_path(target: bytes) -> list[str] | None:
     """Return the segments of a target's path in normal form, the first one empty; None where it is ambiguous."""
     path = target.partition(b"?")[0]
     lower = path.lower()
-    if path[:1] != b"/" or any(sign in lower for sign in _AMBIGUOUS):
+    if path[:1] != b"/" or not path.isascii() or any(sign in lower for sign in _AMBIGUOUS):
         return None
     if b"%" in path:
         decoded = _decoded(path)
@@ -64,8 +89,10 @@ def normal_path(target: bytes) -> list[str] | None:
             return None
         path = decoded
     segments = path.split(b"/")
-    if any(segment.partition(b";")[0] in _DOTS or b"%3b" in segment.lower() for segment in segments):
-        return None  # `..;x` is a dot segment to servers that cut parameters off first
+    for segment in segments:
+        # `..;x` is a dot segment to servers that cut parameters off first, `..%20` to those that cut blanks off.
+        if b"%3B" in segment or segment.partition(b";")[0].replace(b"%20", b"") in _DOTS:
+            return None
     return [segment.decode("latin-1") for segment in segments]
 
 

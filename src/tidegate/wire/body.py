@@ -29,14 +29,23 @@ MAX_TRAILERS = 8192
 _TRAILER_LIMITS = Limits(header_bytes=MAX_TRAILERS, header_fields=32)
 
 # RFC 9110 section 6.5.1: framing, routing, authentication, request modifiers, controls and content format
-# are never taken from a trailer.
+# are never taken from a trailer; nor is what some servers take for the method or the target.
 _NO_TRAILER = frozenset(
     b"""transfer-encoding content-length host connection keep-alive te trailer upgrade expect max-forwards
     authorization www-authenticate cookie set-cookie set-cookie2 content-encoding content-type content-range
     content-disposition cache-control age date expires location retry-after vary warning pragma range if-match
     if-none-match if-modified-since if-unmodified-since if-range origin referer forwarded via""".split()
 )
-_NO_TRAILER_PREFIXES = (b"proxy-", b"x-forwarded-", b"sec-", b"access-control-")
+_NO_TRAILER_PREFIXES = (
+    *(b"proxy-", b"x-forwarded-", b"sec-", b"access-control-"),
+    *(b"x-http-method", b"x-method-override", b"x-original-url", b"x-rewrite-url"),
+)
+
+
+def travels_as_trailer(name: bytes) -> bool:
+    """Whether a field, its name in lower case, may stand in trailers ('-' and '_' are one to many servers)."""
+    name = name.replace(b"_", b"-")
+    return name not in _NO_TRAILER and not name.startswith(_NO_TRAILER_PREFIXES)
 
 
 class LengthBody:
@@ -234,11 +243,7 @@ class ChunkedBody:
             fields, names = parse_fields(section[:-2].split(b"\r\n"), _TRAILER_LIMITS)
         except WireError as error:
             raise WireError(self._bad, f"in the trailers: {error.detail}") from None
-        return tuple(
-            field
-            for field, name in zip(fields, names, strict=True)
-            if name not in _NO_TRAILER and not name.startswith(_NO_TRAILER_PREFIXES)
-        )
+        return tuple(field for field, name in zip(fields, names, strict=True) if travels_as_trailer(name))
 
 
 Body = LengthBody | ChunkedBody | CloseBody

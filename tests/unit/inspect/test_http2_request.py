@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.inspect.http2_request import checked, judged
+from tidegate.inspect.http2_request import checked, judged, method_of
 from tidegate.model.destination import parse_authority
 from tidegate.model.reason import Reason
 from tidegate.model.rule import Layer, Origin, RuleLimits
@@ -30,6 +30,8 @@ GET = {b":method": b"GET", b":scheme": b"https", b":authority": b"a.test", b":pa
         ({b":path": b"/x/../y"}, [], Reason.METHOD_NOT_ALLOWED),
         ({b":method": b"PUT"}, [], Reason.METHOD_NOT_ALLOWED),
         ({}, [(b"x-http-method-override", b"DELETE")], Reason.METHOD_NOT_ALLOWED),
+        ({}, [(b"x_http_method_override", b"DELETE")], Reason.METHOD_NOT_ALLOWED),
+        ({}, [(b"x-original-url", b"/evil")], Reason.METHOD_NOT_ALLOWED),
         ({b":authority": b"b.test"}, [], Reason.MISDIRECTED),
         ({}, [(b"host", b"b.test")], Reason.MISDIRECTED),
         ({}, [(b"host", b"a.test")], None),
@@ -43,7 +45,7 @@ def test_requests(change: dict[bytes, bytes], more: list[tuple[bytes, bytes]], r
     """INS-4, INS-6: each with its neighbour that passes."""
     pseudo = GET | change
     headers = [*pseudo.items(), *more]
-    assert judged(DECISION, pseudo, headers, pseudo[b":method"].decode())[0] is reason
+    assert judged(DECISION, pseudo, headers, method_of(pseudo))[0] is reason
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from tidegate.model.rule import Rule, RuleLimits, Shape
 from tidegate.model.verdict import Phase, Verdict
-from tidegate.policy.paths import request_allowed
+from tidegate.policy.paths import OVERRIDES, request_allowed
 
 
 def rule(*paths: str, methods: tuple[str, ...] = ()) -> Rule:
@@ -51,6 +51,16 @@ def rule(*paths: str, methods: tuple[str, ...] = ()) -> Rule:
         ("/repos/acme/**", "/repos/acme/x%zz", False),
         ("/repos/acme/**", "/repos/acme/x%20y", True),
         ("/repos/acme/**", "/repos/acme/x%00", False),
+        ("/repos/acme/**", "/repos/acme/x%20HTTP/1.1%0d%0aHost:%20x", False),
+        ("/repos/acme/**", "/repos/acme/x%1f", False),
+        ("/repos/acme/**", "/repos/acme/x%7F", False),
+        ("/repos/acme/**", "/repos/acme/%e0%80%ae%E0%80%AE/evil", False),
+        ("/repos/acme/**", "/repos/acme/..%f0%80%80%af/evil", False),
+        ("/repos/acme/**", "/repos/acme/%e0%a4%85%f0%9f%8c%8a", True),
+        ("/repos/acme/**", "/repos/acme/..%20/evil", False),
+        ("/repos/acme/**", "/repos/acme/%20..;x/evil", False),
+        ("/repos/acme/**", "/repos/acme/...", True),
+        ("/repos/acme/**", "/repos/acme/\u00e9", False),
         ("/repos/acme/**", "/Repos/acme/x", False),
         ("/a/**/b/**/c", "/a/x/b/y/z/c", True),
         ("/a/**/b/**/c", "/a/x/b/y/z/d", False),
@@ -83,5 +93,19 @@ def test_a_path_of_many_segments_costs_no_stack_and_little_time() -> None:
 )
 def test_a_header_that_overrides_the_method_counts_as_it(value: bytes, allowed: bool) -> None:
     """INS-6: a GET that asks the server to take it for a DELETE is one, to a rule with methods."""
-    assert request_allowed(rule(methods=("GET",)), "GET", b"/", [value]) is allowed
-    assert request_allowed(rule("/**"), "GET", b"/", [value])
+    for name in (b"x-http-method-override", b"x_http_method-override", b"x-http_method"):
+        assert name in OVERRIDES
+        assert request_allowed(rule(methods=("GET",)), "GET", b"/", [(name, value)]) is allowed
+        assert request_allowed(rule("/**"), "GET", b"/", [(name, value)])
+
+
+@pytest.mark.parametrize(
+    ("value", "allowed"),
+    [(b"/evil", False), (b"https://a.test/repos/x", False), (b"/repos/../evil", False), (b"/repos/x?y", True)],
+)
+def test_a_header_that_overrides_the_target_counts_as_it(value: bytes, allowed: bool) -> None:
+    """INS-6: servers that rewrite take the path from such a header; both must be what the rule names."""
+    for name in (b"x-original-url", b"x-rewrite-url", b"x_original_url"):
+        assert name in OVERRIDES
+        assert request_allowed(rule("/repos/**"), "GET", b"/repos/x", [(name, value)]) is allowed
+        assert request_allowed(rule(methods=("GET",)), "GET", b"/repos/x", [(name, value)])
