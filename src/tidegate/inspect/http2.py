@@ -37,7 +37,7 @@ from h2.events import (
 from h2.exceptions import H2Error, ProtocolError
 from h2.settings import SettingCodes
 
-from tidegate.inspect.http2_request import checked, judged
+from tidegate.inspect.http2_request import ALT_SVC, checked, checked_trailers, judged, method_of
 from tidegate.inspect.http2_side import STREAMS, make_side
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
@@ -59,7 +59,8 @@ if TYPE_CHECKING:
 
 MOST_RESETS = 100  # beyond the streams that were answered: "rapid reset", CVE-2023-44487
 MOST_IDLE_FRAMES = 1000  # that move nothing, in a row
-_STAYS = frozenset((b"alt-svc", b"proxy-authorization", b"proxy-connection", b"proxy-authenticate", b"host"))
+_SMALL = 1024  # bytes: what is less waits together, so that frames of a byte cost no object each
+_STAYS = frozenset((ALT_SVC, b"proxy-authorization", b"proxy-connection", b"proxy-authenticate", b"host"))
 
 
 class _Half:
@@ -71,6 +72,13 @@ class _Half:
         self.waiting: deque[bytes] = deque()
         self.trailers: Headers | None = None
         self.ended = False
+
+    def hold(self, data: bytes) -> None:
+        waiting = self.waiting
+        if waiting and len(waiting[-1]) < _SMALL:
+            waiting[-1] += data
+        else:
+            waiting.append(data)
 
 
 class _Stream:
@@ -104,6 +112,7 @@ class Http2:
         self._decision = decision
         self._open_line = open_line
         self._failure = failure
+        self._most_fields = limits.header_fields
         self._authority = host_field(decision.destination, HTTPS_PORT)
         self._by_client: dict[int, _Stream] = {}
         self._by_upstream: dict[int, _Stream] = {}
@@ -160,7 +169,7 @@ class Http2:
         elif isinstance(event, TrailersReceived):
             stream = self._by_client.get(event.stream_id)
             if stream is not None:
-                stream.up.trailers = checked(event.headers)
+                stream.up.trailers = checked_trailers(event.headers)
                 if stream.up.trailers is None:
                     self._drop(stream, ErrorCodes.PROTOCOL_ERROR, Reason.BAD_REQUEST)
         elif isinstance(event, StreamEnded):
@@ -185,9 +194,11 @@ class Http2:
     def _request(self, number: int, fields: Iterable[tuple[bytes, bytes]], *, ends: bool) -> None:
         headers = list(fields)
         pseudo = {name: value for name, value in headers if name[:1] == b":"}
-        method = pseudo.get(b":method", b"").decode("latin-1")
+        method = method_of(pseudo)
         line = self._open_line(method)
         reason, detail = judged(self._decision, pseudo, headers, method)
+        if len(headers) - len(pseudo) > self._most_fields:
+            reason, detail = Reason.HEADERS_TOO_LARGE, f"there are more than {self._most_fields} header fields"
         if reason is None and self._failure is not None:
             reason, detail = self._failure
         if reason is not None:
@@ -215,19 +226,26 @@ class Http2:
         decision = self._decision.refuse(reason, fix="")
         status = reason.status or 403
         said = printable(f"{decision.sentence()} ({detail})" if detail else decision.sentence()) + "\n"
+        self._answers += 1
+        line.decision = decision
+        line.status = status
+        line.write(How.REFUSED, reason)
         headers = [
             (b":status", str(status).encode()),
             (b"content-type", b"text/plain"),
             (b"content-length", str(len(said)).encode()),
             (b"proxy-status", proxy_status(reason).encode("ascii")),
         ]
-        self._client.send_headers(number, headers, end_stream=method == "HEAD")
-        if method != "HEAD":
-            self._client.send_data(number, said.encode("ascii"), end_stream=True)  # shorter than any window that is
-        self._answers += 1
-        line.decision = decision
-        line.status = status
-        line.write(How.REFUSED, reason)
+        client = self._client
+        try:
+            bare = method == "HEAD" or client.local_flow_control_window(number) < len(said)
+            if bare and method != "HEAD":
+                del headers[2]  # a client whose windows are closed gets the status alone
+            client.send_headers(number, headers, end_stream=bare)
+            if not bare:
+                client.send_data(number, said.encode("ascii"), end_stream=True)
+        except ProtocolError:
+            return  # it has reset the stream already
 
     # What the destination says.
 
@@ -249,7 +267,7 @@ class Http2:
         elif isinstance(event, TrailersReceived):
             stream = self._by_upstream.get(event.stream_id)
             if stream is not None:
-                stream.down.trailers = checked(event.headers)
+                stream.down.trailers = checked_trailers(event.headers)
                 if stream.down.trailers is None:
                     self._drop(stream, ErrorCodes.PROTOCOL_ERROR, Reason.UPSTREAM_RESPONSE)
         elif isinstance(event, StreamEnded):
@@ -287,7 +305,7 @@ class Http2:
         if headers is None or len(status) != 3 or not status.isdigit() or status == b"101":
             self._drop(stream, ErrorCodes.PROTOCOL_ERROR, Reason.UPSTREAM_RESPONSE)
             return
-        kept = [field for field in headers if field[0] != b"alt-svc"]
+        kept = [field for field in headers if field[0] != ALT_SVC]
         stream.line.down += sum(len(name) + len(value) for name, value in kept)
         if isinstance(event, ResponseReceived):
             stream.answered = True
@@ -336,7 +354,7 @@ class Http2:
         if padding:
             self._taken(side, event.stream_id, padding)
         if event.data:
-            half.waiting.append(event.data)
+            half.hold(event.data)
             self._pass(stream, up=up)
 
     def _pass(self, stream: _Stream, *, up: bool) -> None:

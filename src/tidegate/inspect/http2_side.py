@@ -1,7 +1,8 @@
 """One side of an HTTP/2 connection that is read: the h2 library, with bounds and without its haste (RFC 9113).
 
 Rules of the file: bounds are said in the first SETTINGS and kept; GOAWAY is an event and not the end, so that what was
-begun can end; a frame larger than its bound is not waited for.
+begun can end; a frame larger than its bound is not waited for. The table that headers are compressed with is ours and
+small, whatever the other side would hold: each header is looked for in all of it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ FRAME_HEADER = 9  # RFC 9113 section 4.1
 STREAMS = 100  # at once: RFC 9113 section 5.1.2 advises no fewer
 STREAM_WINDOW = 1 << 18
 WINDOW = 1 << 20  # of a connection: what one side may have sent that the other has not taken
+HEADER_TABLE = 4096  # bytes: RFC 9113 section 6.5.2 begins with it, and we stay there
 _FIRST_WINDOW = 65535  # RFC 9113 section 6.9.2
 
 
@@ -50,6 +52,9 @@ class Side(H2Connection):
             H2Error: the other side broke the protocol, or its bounds.
         """
         events = self.receive_data(data)
+        # Set only where it changes: setting it anew would forget that a change is to be told.
+        if self.encoder.header_table_size > HEADER_TABLE:  # noqa: PLR1730
+            self.encoder.header_table_size = HEADER_TABLE
         if len(self.incoming_buffer._data) > self.max_inbound_frame_size + FRAME_HEADER:  # noqa: SLF001
             self.close_connection(ErrorCodes.FRAME_SIZE_ERROR)
             raise FrameTooLargeError("a frame is larger than its bound")

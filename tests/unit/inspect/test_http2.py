@@ -8,8 +8,16 @@ import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.errors import ErrorCodes
-from h2.events import ConnectionTerminated, DataReceived, RequestReceived, ResponseReceived, StreamReset
+from h2.events import (
+    ConnectionTerminated,
+    DataReceived,
+    RequestReceived,
+    ResponseReceived,
+    StreamReset,
+    TrailersReceived,
+)
 from h2.settings import SettingCodes, Settings
+from hyperframe.frame import DataFrame
 
 from tidegate.inspect.http2 import Http2
 from tidegate.model.destination import parse_authority
@@ -183,3 +191,68 @@ def test_an_answer_that_is_none_is_not_passed_on(fields: list[tuple[str, str]]) 
     world.turn()
     assert [dict(event.headers)[":status"] for event in world.of(ResponseReceived)] == ["502"]
     assert not world.of(ConnectionTerminated)
+
+
+def test_a_refusal_is_on_record_and_told_whatever_the_clients_windows_are() -> None:
+    """INS-6, JRN-1: without room for its line the status is told alone, and the connection goes on."""
+    world = World(RuleLimits(methods=("GET",)))
+    world.client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
+    world.turn()
+    world.ask([(":method", "POST"), *GET[1:]])
+    assert [line.written for line in world.lines] == [[(How.REFUSED, Reason.METHOD_NOT_ALLOWED)]]
+    (answer,) = world.of(ResponseReceived)
+    assert dict(answer.headers)[":status"] == "403"
+    assert answer.stream_ended is not None
+    world.ask(GET)
+    assert len([event for event in world.seen if isinstance(event, RequestReceived)]) == 1
+
+
+def test_a_refused_stream_that_is_reset_at_once_ends_no_other() -> None:
+    """INS-3: the request and its reset arrive together; the connection goes on."""
+    world = World(RuleLimits(methods=("GET",)))
+    world.client.send_headers(1, [(":method", "POST"), *GET[1:]], end_stream=True)
+    world.client.reset_stream(1)
+    world.turn()
+    assert not world.middle.over
+    assert [line.written for line in world.lines] == [[(How.REFUSED, Reason.METHOD_NOT_ALLOWED)]]
+
+
+def test_what_is_no_method_is_not_put_on_record() -> None:
+    """JRN-5: no bytes of a client's choice reach the journal as a method; too many fields are refused, as in HTTP/1."""
+    world = World()
+    world.client.config.validate_outbound_headers = False
+    world.ask([(":method", "A" * 33), *GET[1:]])
+    world.ask([*GET, *[("a", "b")] * 101])
+    assert [line.method for line in world.lines] == ["", "GET"]
+    statuses = [dict(event.headers)[":status"] for event in world.of(ResponseReceived)]
+    assert statuses == ["400", "431"]
+    world.ask([*GET, *[("a", "b")] * 100])
+    assert len([event for event in world.seen if isinstance(event, RequestReceived)]) == 1
+
+
+def test_trailers_say_nothing_that_a_head_should() -> None:
+    """INS-3, B64: names that decide on method, target, framing or identity stay behind; others travel, both ways."""
+    world = World()
+    world.client.config.validate_outbound_headers = False
+    number = world.ask([(":method", "POST"), *GET[1:]], ends=False)
+    bad = ["host", "content-length", "authorization", "x-http-method-override", "x_http_method", "x-original-url"]
+    world.client.send_headers(number, [*((name, "1") for name in bad), ("x-sum", "2")], end_stream=True)
+    world.turn()
+    assert [event.headers for event in world.seen if isinstance(event, TrailersReceived)] == [[("x-sum", "2")]]
+    world.site.send_headers(1, [(":status", "200")])
+    world.site.send_headers(1, [("alt-svc", "h3"), ("grpc-status", "0")], end_stream=True)
+    world.turn()
+    assert [event.headers for event in world.of(TrailersReceived)] == [[("grpc-status", "0")]]
+
+
+def test_frames_of_a_byte_cost_what_they_are() -> None:
+    """GAT-5: what waits for a window is kept as bytes, not as an object for each frame; all of it arrives in order."""
+    world = World(settings={SettingCodes.INITIAL_WINDOW_SIZE: 0})
+    number = world.ask([(":method", "POST"), *GET[1:]], ends=False)
+    sent = bytes(range(256)) * 32
+    world.middle.from_client(b"".join(DataFrame(number, sent[at : at + 2]).serialize() for at in range(0, 8192, 2)))
+    waiting = world.middle._by_client[number].up.waiting
+    assert len(waiting) <= 8
+    world.site.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 65535})
+    world.turn()
+    assert b"".join(event.data for event in world.seen if isinstance(event, DataReceived)) == sent

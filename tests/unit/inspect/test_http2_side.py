@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
-from h2.events import ConnectionTerminated, RemoteSettingsChanged
+from h2.events import ConnectionTerminated, RemoteSettingsChanged, ResponseReceived
 from h2.exceptions import H2Error
 from h2.settings import SettingCodes
 from hyperframe.frame import GoAwayFrame
 
-from tidegate.inspect.http2_side import STREAM_WINDOW, STREAMS, WINDOW, make_side
+from tidegate.inspect.http2_side import HEADER_TABLE, STREAM_WINDOW, STREAMS, WINDOW, make_side
 from tidegate.model.limits import DEFAULT_LIMITS
+
+GET = [(":method", "GET"), (":scheme", "https"), (":authority", "a.test"), (":path", "/")]
 
 
 def other(*, client: bool) -> H2Connection:
@@ -55,3 +57,19 @@ def test_a_frame_beyond_its_bound_is_not_waited_for() -> None:
     side.hear(b"\xff" * 8192)
     with pytest.raises(H2Error):
         side.hear(b"\xff" * 16384)
+
+
+def test_the_table_of_headers_does_not_grow_with_what_the_other_side_offers() -> None:
+    """INS-3: each header is looked for in all of it; who offers a gigabyte gets headers that can be read."""
+    side, peer = make_side(DEFAULT_LIMITS, client=False), other(client=True)
+    peer.update_settings({SettingCodes.HEADER_TABLE_SIZE: 1 << 30})
+    side.hear(peer.data_to_send())
+    peer.receive_data(side.data_to_send())
+    assert side.encoder.header_table_size == HEADER_TABLE
+    for number in range(1, 41, 2):
+        peer.send_headers(number, GET, end_stream=True)
+        side.hear(peer.data_to_send())
+        long = "x" * 1000
+        side.send_headers(number, [(b":status", b"200"), (b"x-%d" % number, long.encode())], end_stream=True)
+        (answer,) = [one for one in peer.receive_data(side.data_to_send()) if isinstance(one, ResponseReceived)]
+        assert answer.headers[-1] == (f"x-{number}".encode(), long.encode())
