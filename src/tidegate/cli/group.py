@@ -29,6 +29,7 @@ COMMANDS = {
     "pause": ("living", "pause"),
     "resume": ("living", "resume"),
     "cut": ("living", "cut"),
+    "secret": ("secret", "secret"),
     "token": ("token", "token"),
     "portal": ("portal", "portal"),
     "relay-image": ("relay_image", "relay_image"),

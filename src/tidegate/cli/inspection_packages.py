@@ -11,13 +11,22 @@ if TYPE_CHECKING:
     from tidegate.policy.policy import Policy
 
 
-def ensure_for(policy: Policy, say: Callable[[str], None]) -> None:
-    """See that they are there, where the policy wants something read.
+def ensure_for(policy: Policy, say: Callable[[str], None], *, secrets: bool = False) -> None:
+    """See that they are there, where the policy or a secret wants something read.
 
     Raises:
         StartError: when they are not there and cannot be installed.
     """
-    if wants_inspection(policy):
-        from tidegate.cli.server_packages import ensure
+    if secrets or wants_inspection(policy):
+        ensure_packages(say)
 
-        ensure(say, PACKAGES, "the packages that read inside TLS")
+
+def ensure_packages(say: Callable[[str], None]) -> None:
+    """See that they are there.
+
+    Raises:
+        StartError: as above.
+    """
+    from tidegate.cli.server_packages import ensure
+
+    ensure(say, PACKAGES, "the packages that read inside TLS")

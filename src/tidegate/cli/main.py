@@ -36,6 +36,8 @@ usage: tidegate COMMAND ...
   resume --task T            let its policy decide again
   cut [HOST] --task T        close its open connections
   portal [--phone]           open the portal in a browser, or pair a phone with it
+  secret set|list|test|forget
+                             keys that tasks use and never have
   token create|list|revoke   who may use the API
   log verify                 whether the record of all tasks is what was written
   relay-image build|show     the image of the relay that docker and podman containers reach their gate through
@@ -56,6 +58,7 @@ CLICK = (
         "pause",
         "resume",
         "cut",
+        "secret",
         "token",
         "portal",
         "relay-image",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tidegate.holds.stdio import StdioPlan
     from tidegate.runtime.agent import Agent
     from tidegate.runtime.link import Link
+    from tidegate.runtime.secret_store import Stored
     from tidegate.runtime.server_link import ServerLink
     from tidegate.runtime.signals import SignalInbox
     from tidegate.runtime.ssh_keys import KeyUse, SshKeys
@@ -139,7 +140,11 @@ def _server(options: RunOptions) -> ServerLink | None:
         return None
     from tidegate.runtime.server_link import find_server
 
-    return find_server(state_folder(os.environ), say)
+    found = find_server(state_folder(os.environ), say)
+    if found is not None and options.secrets:
+        found.close()
+        raise StartError("tasks of the server cannot be given secrets yet", fix="--no-server", code="secret-server")
+    return found
 
 
 def queued(act: Callable[[SignalInbox], Ended]) -> Ended:
@@ -210,7 +215,7 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
 
         for warning in shadowed(policy):
             say(f"warning: {warning}")
-    ensure_for(policy, say)
+    ensure_for(policy, say, secrets=bool(order.secrets))
     clock = time.time  # noqa: TID251  the clock comes in here
     hold = choose_hold(options.hold, state_folder(os.environ), clock)
     return followed(order, lambda keys: run_behind_gate(order, policy, hold, link, stdio, inbox, clock, keys))
@@ -284,7 +289,7 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
     from tidegate.runtime.folder_policy import FOLDER_FILE
     from tidegate.runtime.guarded import guarded_files, homes_of
     from tidegate.runtime.installation import installation_paths, out_of_sight
-    from tidegate.runtime.outputs import check_streams
+    from tidegate.runtime.outputs import check_streams, is_file_in_sight
     from tidegate.runtime.policy_sources import USER_FILE
     from tidegate.runtime.task import Order
 
@@ -300,13 +305,13 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
     readonly = [*installed, *agent_files(environ, folder)]
     # What this run was told must not be what the next run is told by the task: neither the file nor a link to it.
     told = (options.policy, harness_file(options.harness), FOLDER_FILE, os.path.join(config_folder(environ), USER_FILE))
-    readonly += [os.path.abspath(path) for path in told if path and _is_file_in_sight(path)]
+    readonly += [os.path.abspath(path) for path in told if path and is_file_in_sight(path)]
     if log:
         from tidegate.journal.tasklog import open_log
 
         # It is there before the hold is built, which can only cover what exists.
         os.close(open_log(log))
-        readonly += [log] if _is_file_in_sight(log) else []
+        readonly += [log] if is_file_in_sight(log) else []
     elif new_log:
         log = os.path.join(make_task_folder(state, task), LOG_NAME)
         sweep_tasks(state)
@@ -317,6 +322,12 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
 
         uses = tuple(read_ssh_key(text, environ.get("HOME", "")) for text in options.ssh_keys)
         ours += private_files(uses)
+    secrets: tuple[Stored, ...] = ()
+    if options.secrets:
+        from tidegate.runtime.secret_store import load_all
+
+        secrets = load_all(state, options.secrets)
+        ours += [one.origin[0] for one in secrets if one.source == "file"]
     hidden = tuple(dict.fromkeys(ours))
     home = os.path.realpath(environ["HOME"]) if os.path.isabs(environ.get("HOME", "")) else ""
     writable = writable_folders(environ, home)  # first: what it makes is there when the rest is looked at
@@ -343,16 +354,11 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
         container=options.container,
         publish=options.publish,
         ssh_keys=uses,
+        secrets=secrets,
         ask=options.asked,
         state=state,
         wait_seconds=options.wait_seconds,
     )
-
-
-def _is_file_in_sight(path: str) -> bool:
-    """Whether a task could see this file by its name; what is in /dev (/dev/stdin, /dev/null) has none inside."""
-    name = os.path.abspath(path)
-    return os.path.isfile(path) and (name.startswith("/dev/shm/") or not name.startswith(("/dev/", "/proc/")))  # noqa: S108  not used, only looked for
 
 
 def _tell(options: RunOptions, ended: Ended, report: OutputFile | None) -> tuple[int, bool]:

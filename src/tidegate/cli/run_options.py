@@ -50,6 +50,8 @@ what it may reach
   --no-folder-policy      leave this folder's tidegate.yaml aside
 
 what it may touch
+  --secret NAME           let it use this secret of yours (tidegate secret set) and not have it: a variable holds a
+                          stand-in, which becomes the value on the way to the secret's hosts (may be repeated)
   --ssh-key KEY:HOST      offer an ssh agent that signs with this key for logins at HOST (may be repeated); the key
                           itself stays outside
   --share PATH[:ro]       show PATH to the command (its /tmp, /run and /dev are its own)
@@ -86,13 +88,13 @@ exit status: the command's own (126 not executable, 127 not found, 128+n by sign
 
 _VALUED = (
     "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--phase", "--share", "--files", "--hold",
-    "--capture", "--publish", "--ssh-key", "--log", "--report", "--status-file",
+    "--capture", "--publish", "--secret", "--ssh-key", "--log", "--report", "--status-file",
     "--wait-for", "--image", "--transport", "--container-option", "--relay-image",
 )  # fmt: skip
 _FOR_A_CONTAINER = ("--image", "--transport", "--container-option", "--relay-image")
 _FOR_A_GATE = (
     "--capture", "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--fail-on-refusal",
-    "--ask", "--wait", "--wait-for",
+    "--ask", "--wait", "--wait-for", "--secret",
 )  # fmt: skip
 _NOT_PUBLISHED = {
     "open": "the command's servers are this machine's own: connect to them as they are",
@@ -128,6 +130,7 @@ class RunOptions(Value):
     no_folder_policy: bool = False
     shares: tuple[Share, ...] = ()
     ssh_keys: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
     files: str = ""
     hold: str = "netns"
     hold_is_named: bool = False
@@ -225,6 +228,8 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         raise UsageError(f"there is no capture {capture!r}", fix=f"one of {', '.join(CAPTURES)}")
     if hold == "offline" and "--ssh-key" in given:
         raise UsageError("--ssh-key has no meaning without a network", fix="leave --ssh-key or --no-network out")
+    if "--secret" in given and "--ask" not in given and ("--wait" in given or "--wait-for" in given):
+        raise UsageError("--secret cannot be had with --wait yet", fix="--no-server --ask, or leave --secret out")
     if "--ask" in given and "--wait" in given:
         raise UsageError(
             "--ask and --wait exclude one another", fix="--ask: where a server runs, others can answer too"
@@ -259,6 +264,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         no_folder_policy="--no-folder-policy" in given,
         shares=tuple(_share(text) for text in given.get("--share", ())),
         ssh_keys=tuple(given.get("--ssh-key", ())),
+        secrets=tuple(dict.fromkeys(given.get("--secret", ()))),
         files=files,
         hold=hold,
         hold_is_named=named,

@@ -86,6 +86,11 @@ class Vault:
             host: Scrubber((one.value, one.placeholder) for one in held) for host, held in self._by_host.items()
         }
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The canonical hosts of all of them."""
+        return tuple(dict.fromkeys(host for host, _ in self._by_host))
+
     def belong(self, host: str, port: int) -> bool:
         """Whether some secret is for this canonical host and port."""
         return (host, port) in self._by_host

@@ -7,9 +7,11 @@ Conversation on the channel (runtime/channel.py), the front speaks first:
                      "met": {phase: services of this machine that are met inside},
                      "publish": (--publish as plain tuples),
                      "roots": the roots for what is read inside TLS, as PEM; "" where nothing is,
+                     "secrets": names of secrets, whose values this process gets itself (secret_sources.py),
                      "ask": "ask" where questions are asked at the front's terminal; then "home" too,
                      "folder", "command", "hold", "state" (the state folder): for the action log}
-    gate  -> front  ("ready", {"authority": (certificates that the task trusts, as PEM)}) or ("failed", what, fix)
+    gate  -> front  ("ready", {"authority": (certificates that the task trusts, as PEM),
+                     "variables": those of the task that stand for secrets}) or ("failed", what, fix)
     front -> gate   ("sockets", roles) with the descriptors made inside the task's network, one for each role
     gate  -> front  ("serving",)
     front -> gate   ("begin", Unix time): the fence is proven and the command starts
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from _socket import socket
     from typing import Any, NoReturn
 
+    from tidegate.gate.gate import GateTask
     from tidegate.gate.identity import Stranger
     from tidegate.journal.tasklog import TaskLog
     from tidegate.model.event import Event
@@ -166,6 +169,22 @@ def _tell(channel: socket, error: BaseException) -> None:
         return
 
 
+def _give_secrets(task: GateTask, order: dict[str, Any]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Get the values, and return the hosts they are for and the task's variables. No core of this process is written.
+
+    Raises:
+        StartError: where one cannot be had.
+    """
+    import resource
+
+    from tidegate.runtime.secret_sources import open_secrets
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    vault, variables = open_secrets(order["state"], order["secrets"], os.environ)
+    task.secrets = vault
+    return vault.hosts, variables
+
+
 def _serve(channel: socket, open_fd: int) -> None:
     # These imports run while the front still builds the namespace: two cores share the start.
     from tidegate.gate.gate import Gate, GateTask
@@ -230,13 +249,17 @@ def _serve(channel: socket, open_fd: int) -> None:
     if desk is not None:
         desk.serve(gate, task)
     authority: tuple[str, ...] = ()
+    variables: dict[str, str] = {}
+    hosts: tuple[str, ...] = ()
+    if order.get("secrets"):
+        hosts, variables = _give_secrets(task, order)
     if order.get("roots"):
         from tidegate.runtime.inspection import make_reading
 
-        reading = make_reading(policy, task.id, order["roots"], time.time)  # noqa: TID251  likewise
+        reading = make_reading(policy, task.id, order["roots"], time.time, hosts)  # noqa: TID251  likewise
         if reading is not None:
             task.inspector, authority = reading.inspector, reading.authority
-    send(channel, ("ready", {"authority": authority}))
+    send(channel, ("ready", {"authority": authority, "variables": variables}))
     message, descriptors = receive(channel)
     if message[0] != "sockets" or len(message[1]) != len(descriptors):
         raise ChannelClosedError("the front sent no sockets")

@@ -6,15 +6,18 @@ certificates. The heavy modules are imported only here, and only then.
 
 from __future__ import annotations
 
+from tidegate.model.destination import Destination
 from tidegate.model.errors import StartError
-from tidegate.policy.scope import scope_of
+from tidegate.model.host import canonical_host
+from tidegate.policy.scope import is_exempt, scope_of, widened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from tidegate.inspect.terminate import Contexts
     from tidegate.policy.policy import Policy
+    from tidegate.runtime.secret_store import Stored
 
 PACKAGES = {"cryptography": "cryptography>=42", "h2": "h2>=4.4"}
 """What is imported, and what is installed for it; pyproject's extra `inspect` has the same."""
@@ -35,18 +38,40 @@ def wants_inspection(policy: Policy) -> bool:
     return bool(scope_of(policy))
 
 
-def make_reading(policy: Policy, task: str, roots: str, wall: Callable[[], float]) -> Reading | None:
-    """Make what reads for a task; None where its policy wants nothing read. `roots` are PEM.
+def need_readable(policy: Policy, secrets: Iterable[Stored]) -> None:
+    """See that the hosts of secrets can be read: only there is a stand-in swapped (INS-5).
+
+    Raises:
+        StartError: where the policy says `inspect: never` of one.
+    """
+    for secret in secrets:
+        for host, port in secret.hosts:
+            if is_exempt(Destination(canonical_host(f"[{host}]" if ":" in host else host), port), policy):
+                raise StartError(
+                    f"the secret {secret.name} is for {host}:{port}, of which the policy says 'inspect: never'",
+                    fix="take the host out of inspect.never, or leave the secret out",
+                    code="secret-never-inspected",
+                )
+
+
+def make_reading(
+    policy: Policy, task: str, roots: str, wall: Callable[[], float], hosts: Sequence[str] = ()
+) -> Reading | None:
+    """Make what reads for a task; None where its policy wants nothing read. `roots` are PEM, `hosts` those of secrets.
+
+    A task with secrets has HTTP/1.1 inside TLS only, where heads and bodies are looked at for them.
 
     Raises:
         StartError: where the packages for it are not there.
     """
     scope = scope_of(policy)
+    if hosts:
+        scope = widened(scope, hosts)
     if not scope:
         return None
     try:
         from tidegate.inspect.authority import Authority
-        from tidegate.inspect.terminate import Contexts
+        from tidegate.inspect.terminate import H1, SPOKEN, Contexts
     except ImportError as error:
         wanted = " ".join(repr(one) for one in PACKAGES.values())
         raise StartError(
@@ -55,4 +80,7 @@ def make_reading(policy: Policy, task: str, roots: str, wall: Callable[[], float
             code="packages",
         ) from None
     authority = Authority(scope, task, wall)
-    return Reading(Contexts(authority, roots, wall), tuple(one.decode("ascii") for one in authority.certificates))
+    return Reading(
+        Contexts(authority, roots, wall, (H1,) if hosts else SPOKEN),
+        tuple(one.decode("ascii") for one in authority.certificates),
+    )

@@ -48,6 +48,7 @@ class Link:
         self._failed: StartError | None = None  # what the gate said that it could not do
         self.known = False  # it has taken in what is to be run
         self.authority: tuple[str, ...] = ()  # certificates that the task is to trust, once that is known (INS-2)
+        self.variables: dict[str, str] = {}  # of the task, that stand for secrets; likewise (INS-5)
         self.on_question: Callable[[Sequence[Any]], None] | None = None  # hears of questions, where they are asked here
 
     def dumps(self, value: Any) -> bytes:
@@ -80,6 +81,7 @@ class Link:
         if not self.known:
             for told in self._expect("ready")[1:]:
                 self.authority = tuple(told.get("authority", ()))
+                self.variables = dict(told.get("variables", {}))
             self.known = True
 
     def follow(self, phase: str, sockets: TaskSockets) -> None:

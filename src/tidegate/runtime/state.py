@@ -3,7 +3,8 @@
     $XDG_STATE_HOME/tidegate  or  ~/.local/state/tidegate
         tasks/ID/network.jsonl
         log/actions.jsonl           of a server: what happened to all tasks (journal/actions.py)
-        keys/                       what seals it
+        keys/                       what seals it, and secrets
+        secrets/                    without their values (runtime/secret_store.py)
         run/                        the server's sockets (server/place.py)
 
 Everything is private to the user (0700). A folder that belongs to someone else, or is a symlink, is refused rather
@@ -28,7 +29,7 @@ RUN_FOLDER = "run"
 FRONT_SOCKET = "front.sock"
 KEPT_TASKS = 500
 _SWEEP_AT_ONCE = 50
-_OUR_NAMES = frozenset(("tasks", RUN_FOLDER, "log", "keys", LOG_NAME))
+_OUR_NAMES = frozenset(("tasks", RUN_FOLDER, "log", "keys", "secrets", LOG_NAME))
 _LONGEST_ADDRESS = 107  # bytes of sun_path, unix(7)
 _ID_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # no i, l, o, 0, 1: people read these aloud
 
@@ -135,6 +136,19 @@ def make_private_folder(path: str) -> None:
         raise StartError(
             f"the folder {path!r} is open to others", fix=f"chmod 700 {path}, or set XDG_STATE_HOME to another folder"
         )
+
+
+def write_private(path: str, content: bytes) -> None:
+    """Write a file of this user's alone, at once or not at all, through no link.
+
+    Raises:
+        OSError: when it cannot be written.
+    """
+    fresh = f"{path}.new"
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(content)
+    os.replace(fresh, path)
 
 
 def front_socket(state: str) -> str:

@@ -17,7 +17,7 @@ from tidegate.model.verdict import Phase, Verdict
 from tidegate.runtime.channel import ASK, NO_ONE
 from tidegate.runtime.container_task import in_container, node_name, with_relay
 from tidegate.runtime.environment import task_environment, without_proxies
-from tidegate.runtime.inspection import wants_inspection
+from tidegate.runtime.inspection import need_readable, wants_inspection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.alone import AloneBook
     from tidegate.runtime.link import Link
     from tidegate.runtime.outcome import Outcome
+    from tidegate.runtime.secret_store import Stored
     from tidegate.runtime.server_link import ServerLink
     from tidegate.runtime.signals import SignalInbox
     from tidegate.runtime.ssh_keys import KeyUse, SshKeys
@@ -68,6 +69,7 @@ class Order(Value):
     container: Container | None = None
     publish: tuple[Publish, ...] = ()
     ssh_keys: tuple[KeyUse, ...] = ()
+    secrets: tuple[Stored, ...] = ()
     strict: bool = False
     ask: str = NO_ONE
     state: str = ""
@@ -150,12 +152,13 @@ def run_behind_gate(
     else:
         met = {phase: Services(policy, Phase(phase), ports).met for phase in {first, order.phase}}
     names = own_names(node_name(order.container)) if captured else ()
-    caller = order.environ if order.container is None else in_container(hold, order.container, order.environ)
     roots = ""
-    if link.authority or (policy is not None and wants_inspection(policy)):
+    if link.authority or order.secrets or (policy is not None and wants_inspection(policy)):
         from tidegate.runtime.trust import roots_for
 
-        roots = roots_for(hold, order.environ)
+        roots = roots_for(hold, order.environ, secrets=bool(order.secrets))
+    if policy is not None:
+        need_readable(policy, order.secrets)
     if policy is not None:
         link.configure(
             {
@@ -174,6 +177,7 @@ def run_behind_gate(
                 "home": order.environ.get("HOME", "/"),
                 "wait_seconds": order.wait_seconds,
                 "roots": roots,
+                "secrets": tuple(secret.name for secret in order.secrets),
                 **_about(order, hold.name),
             }
         )
@@ -182,6 +186,12 @@ def run_behind_gate(
         from tidegate.runtime.ask_screen import AskScreen
 
         asking = AskScreen(link, " ".join(order.command), clock)
+    if roots:
+        link.confirm_known()
+    caller = order.environ | link.variables
+    if order.container is not None:
+        own = {secret.variable: link.variables[secret.variable] for secret in order.secrets}
+        caller = in_container(hold, order.container, caller) | own
     environment = task_environment(
         caller,
         task=order.task,
@@ -196,7 +206,6 @@ def run_behind_gate(
     if roots:
         from tidegate.runtime.trust import trust_files, trusting
 
-        link.confirm_known()
         trust, environment = trust_files(roots, link.authority), trusting(environment)
 
     def launch(command: tuple[str, ...], phase: str, streams: StdioPlan) -> Front:

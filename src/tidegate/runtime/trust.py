@@ -52,22 +52,25 @@ def roots_of(environ: Mapping[str, str]) -> str:
     return "".join(f"{one}\n" for one in found)
 
 
-def roots_for(hold: Hold, environ: Mapping[str, str]) -> str:
+def roots_for(hold: Hold, environ: Mapping[str, str], *, secrets: bool = False) -> str:
     """Return what destinations are verified against where some hosts are read inside TLS, as PEM.
+
+    `secrets` says that they are read for those, whatever else asks for it.
 
     Raises:
         StartError: where the hold could not make the task trust its authority.
     """
+    why = "a secret is given" if secrets else "the policy names methods or paths"
     if not getattr(hold, "gives_trust", False):
         raise StartError(
-            f"the policy names methods or paths, and the hold {hold.name!r} cannot give the task its certificate",
-            fix="--hold netns, or leave methods and paths out",
+            f"{why}, and the hold {hold.name!r} cannot give the task its certificate",
+            fix=f"--hold netns, or leave {'--secret' if secrets else 'methods and paths'} out",
             code="hold-trust",
         )
     roots = roots_of(environ)
     if not roots:
         raise StartError(
-            "the policy names methods or paths, and this machine has no roots to verify destinations against",
+            f"{why}, and this machine has no roots to verify destinations against",
             fix="install ca-certificates, or set SSL_CERT_FILE",
             code="no-roots",
         )

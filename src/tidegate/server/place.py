@@ -20,7 +20,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from tidegate.model.errors import StartError
-from tidegate.runtime.state import FRONT_SOCKET, RUN_FOLDER, make_private_folder, unix_address
+from tidegate.runtime.state import FRONT_SOCKET, RUN_FOLDER, make_private_folder, unix_address, write_private
 
 if TYPE_CHECKING:
     from typing import Any
@@ -146,19 +146,6 @@ class Place:
                 break  # the folder was taken from under us; the next server takes over what is left
         os.close(self._lock)
         self._lock = -1
-
-
-def write_private(path: str, content: bytes) -> None:
-    """Write a file of this user's alone, at once or not at all, through no link.
-
-    Raises:
-        OSError: when it cannot be written.
-    """
-    fresh = f"{path}.new"
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(fd, "wb") as file:
-        file.write(content)
-    os.replace(fresh, path)
 
 
 def _unusable(path: str, error: OSError) -> StartError:

@@ -16,9 +16,8 @@ from tidegate.model.errors import StartError
 from tidegate.model.question import NO_TERMS, Answer
 from tidegate.questions.shape import question_shape
 from tidegate.questions.table import OPEN
-from tidegate.runtime.state import key_folder
+from tidegate.runtime.state import key_folder, write_private
 from tidegate.server.notifier import Notifier, find_notifier
-from tidegate.server.place import write_private
 from tidegate.server.webhook import LONGEST_KEY, SHORTEST_KEY, Target, Webhook, read_key
 from tidegate.state.settings import SettingError
 

@@ -21,9 +21,8 @@ import msgspec
 from tidegate.model.destination import PortError, parse_port, split_authority
 from tidegate.model.errors import StartError, UsageError
 from tidegate.model.host import HostError, canonical_host
-from tidegate.runtime.state import make_private_folder
+from tidegate.runtime.state import make_private_folder, write_private
 from tidegate.server.api.listener import bind_tcp
-from tidegate.server.place import write_private
 
 AUTHORITY_DAYS: Final = 3650
 LEAF_DAYS: Final = 397

@@ -1,0 +1,160 @@
+"""`tidegate secret`: keys that a task uses and never has (INS-5). Values come in, and are never shown."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import Final
+
+import click
+
+from tidegate.cli.inspection_packages import ensure_packages
+from tidegate.cli.main import say
+from tidegate.model.destination import PortError, parse_authority
+from tidegate.model.errors import UsageError
+from tidegate.model.host import HostError
+from tidegate.runtime import secret_store
+from tidegate.runtime.secret_store import Stored, is_name
+from tidegate.runtime.state import state_folder
+
+_TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")  # RFC 9110 section 5.6.2
+_HTTPS: Final = 443
+
+
+@click.group()
+def secret() -> None:
+    """Keys that tasks use and never have: tidegate run --secret NAME."""
+
+
+@secret.command("set")
+@click.argument("name")
+@click.option("--host", "hosts", multiple=True, metavar="HOST[:PORT]", help="Whom it is for (may be repeated).")
+@click.option("--bearer", is_flag=True, help="It belongs in Authorization: Bearer (the default).")
+@click.option("--basic", is_flag=True, help="It is the user name or password of Authorization: Basic.")
+@click.option("--header", default="", metavar="NAME", help="It belongs in this header.")
+@click.option("--query", default="", metavar="NAME", help="It is the value of this parameter of a query.")
+@click.option("--env", "variable", default="", metavar="VAR", help="The task's variable with the stand-in (NAME).")
+@click.option("--from-env", default="", metavar="VAR", help="Take it from this variable when a task starts.")
+@click.option("--from-file", default="", metavar="PATH", help="Take it from this file, which the task does not see.")
+@click.option("--from-command", is_flag=True, help="Take what COMMAND prints when a task starts.")
+@click.argument("command", nargs=-1)
+def set_secret(
+    *, name: str, hosts: tuple[str, ...], bearer: bool, basic: bool, header: str, query: str, variable: str,
+    from_env: str, from_file: str, from_command: bool, command: tuple[str, ...],
+) -> int:  # fmt: skip
+    """Keep a secret called NAME. Without --from-… its value is asked for, or read from standard input, and sealed.
+
+    tidegate secret set GITHUB_TOKEN --host api.github.com
+    tidegate secret set NPM_TOKEN --host registry.npmjs.org --from-command -- pass show npm
+    """
+    if not is_name(name) or not is_name(variable or name):
+        raise UsageError(
+            f"{variable or name!r} is no name of a variable", fix="letters, digits and '_', as in API_TOKEN"
+        )
+    if sum(map(bool, (bearer, basic, header, query))) > 1:
+        raise UsageError("a secret has one place", fix="give one of --bearer, --basic, --header and --query")
+    if sum(map(bool, (from_env, from_file, from_command))) > 1:
+        raise UsageError("a secret has one source", fix="give one of --from-env, --from-file and --from-command")
+    if bool(command) != from_command:
+        raise UsageError("a command stands behind --", fix=f"tidegate secret set {name} … --from-command -- PROGRAM …")
+    place = "basic" if basic else "header" if header else "query" if query else "bearer"
+    found = Stored(name, _hosts(hosts), place, _field(header or query, header=bool(header)), variable or name, "sealed")
+    ensure_packages(say)
+    if from_env:
+        found = found.replace(source="env", origin=(from_env,))
+    elif from_file:
+        found = found.replace(source="file", origin=(os.path.realpath(from_file),))
+    elif from_command:
+        found = found.replace(source="command", origin=(_program(command[0]), *command[1:]))
+    state = state_folder(os.environ)
+    if found.source == "sealed":
+        from tidegate.runtime.secret_sources import stand_in
+
+        value = _asked(name)
+        stand_in(found, value)  # it says what is wrong with a value now, not when a task starts
+        found = secret_store.seal(state, found, value)
+    secret_store.save(state, found)
+    click.echo(
+        f"{name}: {found.belongs()}; a task that is started with --secret {name} has a stand-in in ${found.variable}"
+    )
+    return 0
+
+
+@secret.command("list")
+def list_secrets() -> int:
+    """Show all secrets, without values."""
+    from tidegate.runtime.secret_sources import source_of
+
+    state = state_folder(os.environ)
+    for name in secret_store.names(state):
+        found = secret_store.load(state, name)
+        click.echo(f"{name} · {found.belongs()} · in ${found.variable} · from {source_of(found)}")
+    return 0
+
+
+@secret.command()
+@click.argument("name")
+def forget(*, name: str) -> int:
+    """Remove a secret. Tasks that run keep it until they end."""
+    if not secret_store.forget(state_folder(os.environ), name):
+        raise UsageError(f"there is no secret {name!r}", fix="see tidegate secret list")
+    click.echo(f"{name} is forgotten")
+    return 0
+
+
+@secret.command()
+@click.argument("name")
+def test(*, name: str) -> int:
+    """Ask the source of a secret for its value, and show what a task would see in its place."""
+    ensure_packages(say)
+    from tidegate.runtime.secret_sources import source_of, stand_in, value_of
+
+    state = state_folder(os.environ)
+    found = secret_store.load(state, name)
+    shape = stand_in(found, value_of(found, state, os.environ)).decode("ascii")
+    click.echo(f"{name}: {source_of(found)} gives a value; a task sees something like {shape} in ${found.variable}")
+    return 0
+
+
+def _hosts(texts: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    if not texts:
+        raise UsageError("a secret is for some host", fix="--host api.example.com")
+    found = []
+    for text in texts:
+        try:
+            one = parse_authority(text, _HTTPS)
+        except (HostError, PortError) as error:
+            raise UsageError(
+                f"--host {text!r}: {error}", fix="--host api.example.com, or with a port behind ':'"
+            ) from None
+        found.append((one.host.text, one.port))
+    return tuple(dict.fromkeys(found))
+
+
+def _field(text: str, *, header: bool) -> str:
+    if header and not (text and _TOKEN.issuperset(text.lower())):
+        raise UsageError(f"{text!r} is no name of a header", fix="--header X-Api-Key")
+    if header and text.lower() in {"host", "content-length", "transfer-encoding", "connection", "proxy-authorization"}:
+        raise UsageError(f"the header {text} is the gate's", fix="--header X-Api-Key")
+    if not text.isascii() or not text.isprintable() or any(c in " &=#%" for c in text):
+        raise UsageError(f"{text!r} is no name of a parameter", fix="--query key")
+    return text
+
+
+def _program(text: str) -> str:
+    # As it is now: what a task may write must not be what is found along PATH later.
+    found = shutil.which(text)
+    if found is None:
+        raise UsageError(f"there is no program {text!r}", fix="name one along PATH, or with its path")
+    return os.path.abspath(found)
+
+
+def _asked(name: str) -> bytes:
+    if sys.stdin is not None and sys.stdin.isatty():
+        import getpass
+
+        text = getpass.getpass(f"value of {name} (not shown): ")
+        return text.encode("utf-8", "surrogateescape")
+    value = b"" if sys.stdin is None else sys.stdin.buffer.readline(1 << 16)
+    return value.rstrip(b"\r\n")

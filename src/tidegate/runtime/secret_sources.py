@@ -1,0 +1,130 @@
+"""The values of a task's secrets, got where the gate runs and nowhere else (INS-5, B119).
+
+Rules of the file:
+
+* The gate's process asks each source when the task starts. The front, and whatever is forked from it, never has a
+  value that it did not have before; what it is told are the stand-ins.
+* Variables of the caller that have a value in them go into the task with the stand-in in its place.
+* No error repeats a value, or what a command printed.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+
+from tidegate.inspect.placeholder import MOST, UnfitError, make_placeholder
+from tidegate.inspect.secrets import Place, Secret, Vault, Where
+from tidegate.model.errors import StartError
+from tidegate.runtime.secret_store import load, unseal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tidegate.runtime.secret_store import Stored
+
+COMMAND_SECONDS = 60.0
+
+
+def open_secrets(state: str, names: Iterable[str], environ: Mapping[str, str]) -> tuple[Vault, dict[str, str]]:
+    """Return the secrets of a task, and the variables that are another in it than in `environ`.
+
+    Raises:
+        StartError: where a source gives no value, or one that no stand-in can be made for.
+    """
+    found = []
+    own: dict[str, str] = {}
+    for name in names:
+        stored = load(state, name)
+        value = value_of(stored, state, environ)
+        placeholder = stand_in(stored, value)
+        field = stored.field.lower() if stored.place == "header" else stored.field
+        place = Place(Where(stored.place), field.encode("ascii"))
+        found.append(Secret(name, stored.hosts, place, value, placeholder))
+        own[stored.variable] = placeholder.decode("ascii")
+    variables: dict[str, str] = {}
+    for name, text in environ.items():
+        covered = text
+        for one in found:
+            covered = covered.replace(one.value.decode("ascii"), one.placeholder.decode("ascii"))
+        if covered != text:
+            variables[name] = covered
+    return Vault(found), variables | own
+
+
+def stand_in(stored: Stored, value: bytes) -> bytes:
+    """Return a new placeholder for a value.
+
+    Raises:
+        StartError: where none can be made.
+    """
+    try:
+        return make_placeholder(value, secrets.randbelow)
+    except UnfitError as error:
+        raise StartError(f"the secret {stored.name} cannot be used: {error}", fix="give another value") from None
+
+
+def value_of(stored: Stored, state: str, environ: Mapping[str, str]) -> bytes:
+    """Return the value that the source gives now, without a newline at its end.
+
+    Raises:
+        StartError: where it gives none.
+    """
+    if stored.source == "sealed":
+        value = unseal(state, stored)
+    elif stored.source == "env":
+        value = environ.get(stored.origin[0], "").encode("utf-8", "surrogateescape")
+    elif stored.source == "file":
+        value = _file(stored)
+    else:
+        value = _command(stored, environ)
+    value = value.rstrip(b"\r\n")
+    if not value:
+        raise _nothing(stored, "it gives nothing")
+    return value
+
+
+def source_of(stored: Stored) -> str:
+    """Say where the value comes from, for people."""
+    if stored.source == "sealed":
+        return "sealed here"
+    if stored.source == "command":
+        return f"the command {os.path.basename(stored.origin[0])}"
+    return f"the {'variable' if stored.source == 'env' else 'file'} {stored.origin[0]}"
+
+
+def _file(stored: Stored) -> bytes:
+    try:
+        with open(stored.origin[0], "rb") as file:
+            return file.read(MOST + 2)
+    except OSError as error:
+        raise _nothing(stored, os.strerror(error.errno or 5).lower()) from None
+
+
+def _command(stored: Stored, environ: Mapping[str, str]) -> bytes:
+    try:
+        done = subprocess.run(
+            stored.origin,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=dict(environ),
+            timeout=COMMAND_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise _nothing(stored, f"it does not end within {COMMAND_SECONDS:g} s") from None
+    except OSError as error:
+        raise _nothing(stored, os.strerror(error.errno or 5).lower()) from None
+    if done.returncode:
+        raise _nothing(stored, f"it ended with status {done.returncode}")
+    return done.stdout
+
+
+def _nothing(stored: Stored, why: str) -> StartError:
+    return StartError(
+        f"the secret {stored.name} has no value: {source_of(stored)}: {why}",
+        fix=f"tidegate secret test {stored.name}",
+    )

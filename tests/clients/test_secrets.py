@@ -1,0 +1,192 @@
+"""Secrets of a person, used by real programs in a task that never has them (INS-5)."""
+
+from __future__ import annotations
+
+import glob
+import os
+import secrets
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.clients.kit import ALLOWED, REFUSED, net_lines
+from tests.holds import held
+
+if TYPE_CHECKING:
+    from tests.lab.api import Lab
+    from tests.product import Product
+
+VALUE = f"ghp_Re4l{secrets.token_hex(16)}"  # of this process alone: the whole machine is searched for it
+CURL = 'curl -sS -m 30 -H "Authorization: Bearer $TOKEN" https://a.test/'
+PYTHON = (
+    "import os, urllib.request as u; r = u.Request('https://a.test/',"
+    " headers={'Authorization': 'Bearer ' + os.environ['TOKEN']}); print(u.urlopen(r, timeout=30).read().decode())"
+)
+
+
+def keep(product: Product, *words: str, value: str = f"{VALUE}\n") -> None:
+    """`tidegate secret set TOKEN …` with the value on standard input."""
+    done = subprocess.run(
+        product.argv("secret", "set", "TOKEN", "--host", "a.test", *words),
+        input=value,
+        cwd=product.folder,
+        env=product.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert VALUE not in done.stdout + done.stderr
+
+
+def bearer(head: bytes) -> bytes:
+    """What an origin got."""
+    return head.partition(b"uthorization: Bearer ")[2].partition(b"\r\n")[0]
+
+
+@pytest.mark.parametrize("way", ["proxy", "capture"])
+@pytest.mark.parametrize("program", ["curl", "python"])
+def test_the_origin_sees_the_value_and_the_task_never(product: Product, lab: Lab, program: str, way: str) -> None:
+    """INS-5, B118: an origin that repeats the whole request; the answer has the stand-in that the variable has."""
+    origin = lab.origin("echo", ALLOWED, 443, tls="a.test")
+    keep(product)
+    command = ["sh", "-c", CURL] if program == "curl" else [sys.executable, "-c", PYTHON]
+    if way == "capture":
+        command = ["env", "-u", "HTTPS_PROXY", "-u", "https_proxy", "-u", "ALL_PROXY", "-u", "all_proxy", *command]
+    shown = ["sh", "-c", 'echo "$TOKEN"; exec "$@"', "sh"]
+    done = product.run("--allow", "a.test", "--secret", "TOKEN", "--", *shown, *command)
+    assert done.returncode == 0, done.stderr
+    stand_in, _, answer = done.stdout.partition("\n")
+    assert (len(stand_in), stand_in[:4], stand_in != VALUE) == (len(VALUE), "ghp_", True)
+    assert f"Bearer {stand_in}" in answer
+    assert VALUE not in done.stdout + done.stderr
+    assert [bearer(head) for head in origin.heads] == [VALUE.encode()]
+    assert [line for line in net_lines(done) if "not connected" not in line] == [
+        "net: a.test:443 · inspected (command-line)"
+    ]
+
+
+def test_a_stand_in_is_unique_and_worth_nothing_elsewhere(product: Product, lab: Lab) -> None:
+    """INS-5, B121, B122, GAT-7: after a redirect and in clear text it is refused with a line, and nothing hears it."""
+    away = lab.origin("echo", REFUSED, 443, tls="b.test")
+    plain = lab.origin("echo", ALLOWED, 80)
+    lab.origin("http", ALLOWED, 443, tls="a.test", status="302 Found", headers=["Location: https://b.test/x"])
+    keep(product)
+    (product.folder / "both.yaml").write_text(
+        "network: {runtime: {allow: ['a.test:443', 'a.test:80', {host: b.test, paths: ['/**']}]}}\n"
+    )
+    follow = CURL.replace("-sS", "-sS -L --location-trusted")
+    script = f'echo "$TOKEN"; {follow}; {CURL.replace("https:", "http:")}'
+    words = ("--policy", "both.yaml", "--secret", "TOKEN", "--fail-on-refusal", "--", "sh", "-c", script)
+    first, second = product.run(*words), product.run(*words)
+    for done in (first, second):
+        assert done.returncode == 77, done.stderr
+        assert "the secret TOKEN does not belong to b.test:443" in done.stdout
+        assert "the secret TOKEN does not belong to a.test:80" in done.stdout
+        assert "net: b.test:443 · refused, the stand-in of a secret was met where it does not belong" in done.stderr
+        assert VALUE not in done.stdout + done.stderr
+    assert first.stdout.splitlines()[0] != second.stdout.splitlines()[0]
+    assert away.requests == plain.requests == 0
+
+
+SOURCES = {
+    "sealed": (),
+    "env": ("--from-env", "MY_TOKEN"),
+    "file": ("--from-file", "../token.txt"),
+    "command": ("--from-command", "--", "sh", "-c", "cat ../token.txt"),
+}
+
+
+HELD = [*(("netns", source) for source in SOURCES), ("landlock", "env"), ("landlock", "file")]
+
+
+@pytest.mark.parametrize(("hold", "source"), HELD)
+def test_no_value_is_anywhere(product: Product, lab: Lab, hold: str, source: str) -> None:
+    """INS-5, B119: during a run and after it: no process's environment or arguments, no file, no log, no output."""
+    held.need(hold)
+    origin = lab.origin("echo", ALLOWED, 443, tls="a.test")
+    token = product.home / "token.txt"
+    token.write_text(VALUE)
+    os.chmod(token, 0o644)
+    if source == "env":
+        product.environment["MY_TOKEN"] = VALUE
+        product.environment["ALSO"] = f"x{VALUE}y"
+    elif source != "command":
+        product.environment.pop("MY_TOKEN", None)
+    keep(product, *SOURCES[source])
+    go, ready = product.folder / "go", product.folder / "ready"
+    look = (
+        "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null; env; cat ../.local/state/tidegate/*/* 2>/dev/null"
+    )
+    if source == "file":
+        look += "; cat ../token.txt"
+    script = f"{CURL}; {look}; touch ready; while [ ! -e go ]; do sleep 0.1; done"
+    process = product.start("--hold", hold, "--allow", "a.test", "--secret", "TOKEN", "--", "sh", "-c", script)
+    try:
+        end = time.monotonic() + 50
+        while not ready.exists() and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.1)
+        seen = processes_with(VALUE)
+    finally:
+        go.touch()
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert bearer(origin.heads[0]) == VALUE.encode()
+    assert VALUE not in out + err
+    if source == "env":  # the person's own shell has it, and what it started: tidegate's own processes
+        assert all("tidegate" in line for line in seen), seen
+    else:
+        assert seen == []
+    state = [path for path in product.state.rglob("*") if path.is_file()]
+    assert any(path.name == "TOKEN.json" for path in state)
+    assert any(path.name == "network.jsonl" for path in state)
+    assert [path for path in state if VALUE.encode() in path.read_bytes()] == []
+    assert all(path.stat().st_mode & 0o77 == 0 for path in state if path.name in {"TOKEN.json", "secrets"})
+    for words in (("secret", "list"), ("secret", "test", "TOKEN"), ("events",)):
+        done = product.tidegate(*words)
+        assert done.returncode == 0, done.stderr
+        assert VALUE not in done.stdout + done.stderr
+
+
+def processes_with(text: str) -> list[str]:
+    """Say which processes of this machine have a text in their environment or arguments, but for this one's."""
+    found = []
+    for path in (*glob.glob("/proc/[0-9]*/environ"), *glob.glob("/proc/[0-9]*/cmdline")):
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+            if text.encode() in data:
+                with open(f"{os.path.dirname(path)}/cmdline", "rb") as file:
+                    found.append(f"{path}: {file.read()!r}")
+        except OSError:
+            continue
+    return found
+
+
+def test_what_keeps_a_run_from_starting(product: Product, lab: Lab) -> None:
+    """INS-5, INS-9: no such secret, no value, a host that is never read: one line, and nothing has run."""
+    del lab
+    run = ("--allow", "a.test", "--secret", "TOKEN")
+    done = product.run(*run, "--", "touch", "ran")
+    assert (done.returncode, "there is no secret 'TOKEN'" in done.stderr) == (78, True), done.stderr
+    keep(product, "--from-env", "NOT_THERE")
+    done = product.run(*run, "--", "touch", "ran")
+    assert (done.returncode, "the secret TOKEN has no value" in done.stderr) == (78, True), done.stderr
+    keep(product)
+    (product.folder / "never.yaml").write_text("inspect: {never: [a.test]}\nnetwork: {runtime: {allow: [a.test]}}\n")
+    done = product.run("--policy", "never.yaml", "--secret", "TOKEN", "--", "touch", "ran")
+    assert (done.returncode, "'inspect: never'" in done.stderr) == (78, True), done.stderr
+    if os.geteuid() == 0:
+        done = product.run("--hold", "uid", *run, "--", "touch", "ran")
+        assert (done.returncode, "a secret is given, and the hold 'uid' cannot" in done.stderr) == (78, True), (
+            done.stderr
+        )
+    assert not (product.folder / "ran").exists()
+    done = product.run(*run, "--", "touch", "ran")
+    assert done.returncode == 0, done.stderr
+    assert product.tidegate("secret", "forget", "TOKEN").returncode == 0
+    assert product.tidegate("secret", "list").stdout == ""

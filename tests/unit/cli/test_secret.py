@@ -1,0 +1,130 @@
+"""`tidegate secret`: values come in by the terminal, standard input or a reference, and never out."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tidegate
+from tidegate.cli.main import main
+from tidegate.runtime import secret_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VALUE = "ghp_RealRealRealReal0001"
+SET = ("secret", "set", "TOKEN", "--host", "a.test")
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A state folder of its own, and the value on standard input."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{VALUE}\n".encode())))
+    return str(tmp_path / "tidegate")
+
+
+def test_it_is_set_listed_tested_and_forgotten(state: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """INS-5: and no output has the value."""
+    assert main([*SET, "--host", "[2001:db8::1]:8443", "--header", "X-Api-Key", "--env", "KEY"]) == 0
+    assert main(["secret", "list"]) == 0
+    assert main(["secret", "test", "TOKEN"]) == 0
+    told = capsys.readouterr()
+    assert "TOKEN · header X-Api-Key of a.test:443, [2001:db8::1]:8443 · in $KEY · from sealed here" in told.out
+    assert "a task sees something like ghp_" in told.out
+    assert VALUE not in told.out + told.err
+    found = secret_store.load(state, "TOKEN")
+    assert secret_store.unseal(state, found) == VALUE.encode()
+    assert main(["secret", "forget", "TOKEN"]) == 0
+    assert main(["secret", "forget", "TOKEN"]) == 2
+    assert main(["secret", "test", "TOKEN"]) == 78
+
+
+@pytest.mark.parametrize(
+    ("words", "source", "origin"),
+    [
+        (("--from-env", "MINE"), "env", ("MINE",)),
+        (("--from-file", "/some/token"), "file", ("/some/token",)),
+        (("--from-command", "--", "sh", "-c", "echo $X"), "command", ("-c", "echo $X")),
+    ],
+)
+def test_a_reference_is_all_that_is_kept(
+    state: str, words: tuple[str, ...], source: str, origin: tuple[str, ...]
+) -> None:
+    """INS-5: the program of a command by its path as it is now; standard input is not read."""
+    assert main([*SET, *words]) == 0
+    found = secret_store.load(state, "TOKEN")
+    assert (found.source, found.sealed, found.place) == (source, b"", "bearer")
+    assert found.origin[-len(origin) :] == origin
+    assert source != "command" or os.path.isabs(found.origin[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("secret", "set", "TOKEN"), "a secret is for some host"),
+        (("secret", "set", "A-B", "--host", "a.test"), "is no name of a variable"),
+        (("secret", "set", "TOKEN", "--host", "*.a.test"), "--host '*.a.test'"),
+        ((*SET, "--bearer", "--basic"), "a secret has one place"),
+        ((*SET, "--header", "Host"), "the header Host is the gate's"),
+        ((*SET, "--header", "a b"), "is no name of a header"),
+        ((*SET, "--query", "a&b"), "is no name of a parameter"),
+        ((*SET, "--from-env", "A", "--from-file", "b"), "a secret has one source"),
+        ((*SET, "--from-command"), "a command stands behind --"),
+        ((*SET, "--", "sh"), "a command stands behind --"),
+        ((*SET, "--from-command", "--", "no-such-program"), "there is no program"),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    state: str, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: str
+) -> None:
+    """INS-5: exit 2, and nothing is kept."""
+    assert main(list(words)) == 2
+    assert says in capsys.readouterr().err
+    assert secret_store.names(state) == []
+
+
+def test_a_value_that_cannot_be_used_is_not_kept(
+    state: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """INS-5: too short to be told from chance."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"abc123\n")))
+    assert main(list(SET)) == 78
+    assert "abc123" not in capsys.readouterr().err
+    assert secret_store.names(state) == []
+
+
+def test_a_terminal_is_asked_without_echo(state: str) -> None:
+    """INS-5: what is typed is not shown."""
+    parent, child = pty.openpty()
+    program = f"from tidegate.cli.main import main; raise SystemExit(main({list(SET)!r}))"
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(tidegate.__file__))},
+        stdin=child, stdout=child, stderr=child, start_new_session=True,
+    ) as done:  # fmt: skip
+        os.close(child)
+        shown = read_to(parent, b"not shown): ")
+        os.write(parent, f"{VALUE}\n".encode())
+        shown += read_to(parent, None)
+        assert done.wait(30) == 0, shown
+    os.close(parent)
+    assert VALUE.encode() not in shown
+    assert secret_store.unseal(state, secret_store.load(state, "TOKEN")) == VALUE.encode()
+
+
+def read_to(terminal: int, mark: bytes | None) -> bytes:
+    """Read what is shown up to a mark, or to the end."""
+    shown = b""
+    while mark is None or mark not in shown:
+        try:
+            shown += os.read(terminal, 1000)
+        except OSError:  # the other end is closed
+            break
+    return shown
