@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import errno
 
-from tidegate.holds import linux
+from tidegate.holds import linux, outward
 from tidegate.holds.bpf import ALLOW, ARCHITECTURE, ERRNO, KILL_PROCESS, NOTIFY, NUMBER, Program, argument
 from tidegate.holds.syscalls import AUDIT_ARCH_X86_64, TABLES, X32_BIT
 
@@ -41,9 +41,7 @@ LANDLOCK = "landlock"
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET, SOCK_PACKET = 1, 2, 3, 5, 10
 SOCK_TYPE_MASK = 0xF
-IPPROTO_TCP, IPPROTO_UDP, IPPROTO_IPV6 = 6, 17, 41
-IP_OPTIONS = 4  # linux/in.h
-ROUTING_HEADERS = (6, 55, 57, 59)  # linux/in6.h: IPV6_2292PKTOPTIONS, RTHDRDSTOPTS, RTHDR, DSTOPTS
+IPPROTO_TCP, IPPROTO_UDP = 6, 17
 NETLINK_ROUTE = 0
 MSG_FASTOPEN = 0x20000000
 TCP_FASTOPEN, TCP_FASTOPEN_CONNECT = 23, 30  # linux/tcp.h
@@ -225,22 +223,14 @@ def _arguments(p: Program, kind: str) -> None:
     """Calls that are fine but for some values of one argument."""
     p.label("setsockopt")
     p.load(argument(1))
-    if kind == LANDLOCK:  # where the packets of a connection go first
-        p.if_equal(0, "options of IP")
-        p.if_equal(IPPROTO_IPV6, "options of IPv6")
+    if kind == LANDLOCK:
+        outward.tell_levels(p)
     p.if_equal(IPPROTO_TCP, None, "allow")
     p.load(argument(2))
     p.if_equal(TCP_FASTOPEN, "EOPNOTSUPP")
     p.if_equal(TCP_FASTOPEN_CONNECT, "EOPNOTSUPP", "allow")
     if kind == LANDLOCK:
-        p.label("options of IP")
-        p.load(argument(2))
-        p.if_equal(IP_OPTIONS, "EPERM", "allow")
-        p.label("options of IPv6")
-        p.load(argument(2))
-        for option in ROUTING_HEADERS:
-            p.if_equal(option, "EPERM")
-        p.give(ALLOW)
+        outward.refuse(p, "EPERM")
     p.label("sendto")
     p.label("sendmmsg")
     p.load(argument(3))

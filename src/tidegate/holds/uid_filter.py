@@ -1,4 +1,5 @@
-"""The calls that the hold `uid` refuses beside those of every hold: no marks on files that outlive the task.
+"""The calls that the hold `uid` refuses beside those of every hold: no marks on files that outlive the task, and no
+socket option that leads around the table (outward.py).
 
 What a task writes in its workspace is, on the disk, the workspace owner's (idmap.py). A program with the set-user-id
 bit there would give its owner's rights to whoever runs it outside, and file capabilities even more. So no mode with
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import errno
 
-from tidegate.holds import linux
+from tidegate.holds import linux, outward
 from tidegate.holds.bpf import ALLOW, ERRNO, NUMBER, Program, argument
 from tidegate.holds.syscalls import TABLES
 
@@ -44,7 +45,13 @@ def program(machine: str = linux.MACHINE) -> bytes:
         p.if_equal(numbers[name], name)
     for name, code in REFUSED.items():
         p.if_equal(numbers[name], f"refused {code}")
+    p.if_equal(numbers["setsockopt"], "setsockopt")
     p.give(ALLOW)
+    p.label("setsockopt")
+    p.load(argument(1))
+    outward.tell_levels(p)
+    p.give(ALLOW)
+    outward.refuse(p, f"refused {errno.EPERM}")
     for name, at in taken.items():
         p.label(name)
         if name in ("open", "openat"):

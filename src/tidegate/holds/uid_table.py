@@ -70,14 +70,18 @@ def table_text(first: int = FIRST, last: int = LAST, *, nflog: bool = True) -> s
     users = f"meta skuid {first}-{last}"
     marks = f"meta mark {mark_of(first):#x}-{mark_of(last) | 0xFFFF:#x}"
     maps = "".join(f" map {name} {{ type {kind}; size {size * 8}; }}\n" for name, kind in (MAPS | METS).items())
-    local = ("ip daddr 127.0.0.0/8", "ip6 daddr ::1")
+    # By `lo` only: a program can name another interface, and what is sent to loopback leaves by that one (IP_PKTINFO).
+    local = ("oif lo ip daddr 127.0.0.0/8", "oif lo ip6 daddr ::1")
     begins = "tcp flags & (syn | ack) == syn"
     own = "".join(
         f"  {at} {begins} meta skuid . tcp dport @{OWN} meta mark set meta skuid map @{MARKS} accept\n"
         f"  {at} tcp flags & (syn | ack) != syn accept\n"
         for at in local
     )
-    gates = "".join(f"  {at} meta skuid . th dport @{GATES} accept\n" for at in ("ip daddr 127.0.0.1", "ip6 daddr ::1"))
+    gates = "".join(
+        f"  {at} meta skuid . th dport @{GATES} accept\n"
+        for at in ("oif lo ip daddr 127.0.0.1", "oif lo ip6 daddr ::1")
+    )
     theirs = [f"{at} {rule}" for at in local for rule in (begins, "meta l4proto udp")]
     guards = "".join(f"  {rule} th dport @{GUARDED} reject\n" for rule in theirs)
     refusal = (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.holds.apart import apart
 from tests.unit.holds.interpreter import run
-from tidegate.holds import bpf, seccomp
+from tidegate.holds import bpf, outward, seccomp
 from tidegate.holds.syscalls import TABLES
 
 KINDS = (seccomp.NETNS, seccomp.OFFLINE, seccomp.OPEN)
@@ -279,7 +279,10 @@ def test_nothing_of_other_processes_is_changed(machine: str) -> None:
 
 @EVERY
 def test_a_connection_takes_no_other_way(machine: str) -> None:
-    """Options that say which way packets go are refused; others of the same level are not (HLD-2)."""
+    """Options that say which way packets go, or that the kernel tells the network of, are refused; others not (HLD-2)."""
+    for level, options in outward.OPTIONS.items():
+        assert {ask_landlock(machine, "setsockopt", 3, level, option) for option in options} == {errno.EPERM}
+    assert ask_landlock(machine, "setsockopt", 3, 1, 2) == 0
     assert ask_landlock(machine, "setsockopt", 3, 0, 4) == ask_landlock(machine, "setsockopt", 3, 41, 57) == errno.EPERM
     assert ask_landlock(machine, "setsockopt", 3, 0, 1) == ask_landlock(machine, "setsockopt", 3, 41, 26) == 0
     assert ask_landlock(machine, "setsockopt", 3, 6, 30) == errno.EOPNOTSUPP

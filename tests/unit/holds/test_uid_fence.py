@@ -131,3 +131,57 @@ def test_without_nft_there_is_a_line_that_says_what_to_install() -> None:
         print(error.code, error.exit_status, 'install nftables' in error.fix)
     """
     assert fenced(code) == "uid-table 78 True\n"
+
+
+def test_nothing_to_loopback_leaves_by_another_interface() -> None:
+    """IP_PKTINFO, IP_UNICAST_IF and SO_BINDTODEVICE name the interface; so does one bound while it is open (HLD-3)."""
+    code = (
+        GATE
+        + """
+import struct, subprocess
+def ip(*words):
+    subprocess.run(['ip', *words], check=True)
+uid_fence.change('add', elements(30002, Ports(port, names=9)))
+ip('link', 'add', 'out0', 'type', 'veth', 'peer', 'name', 'peer0')
+for name in ('out0', 'peer0'):
+    ip('link', 'set', name, 'up')
+ip('address', 'add', '10.9.9.2/24', 'dev', 'out0')
+ip('address', 'add', '2001:db8:9::2/64', 'dev', 'out0', 'nodad')
+for router in ('10.9.9.1', '2001:db8:9::1'):
+    ip('neigh', 'add', router, 'lladdr', '02:00:00:00:00:01', 'dev', 'out0')
+    ip(*(['-6'] if ':' in router else []), 'route', 'add', 'default', 'via', router, 'dev', 'out0')
+uid_routes.keep_at_home()
+heard = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(3))
+heard.bind(('peer0', 0))
+out = socket.if_nametoindex('out0')
+def named(level, option, data, address):
+    with socket.socket(10 if ':' in address else 2, 2) as wire:
+        return wire.sendmsg([b'tidegate-leak'], [(level, option, data)], 0, (address, 9))
+def bound(level, option, data, kind):
+    with socket.socket(2, kind) as wire:
+        wire.setsockopt(level, option, data)
+        wire.settimeout(5)
+        wire.connect(('127.0.0.1', 9 if kind == 2 else port))
+        return wire.send(b'tidegate-leak')
+def bound_later():
+    with socket.create_connection(('127.0.0.1', port), 5) as wire:
+        wire.setsockopt(1, 25, b'out0')
+        return wire.send(b'tidegate-leak')
+device, index = (1, 25, b'out0'), (0, 50, struct.pack('!I', out))
+print(as_user(30002, named, 0, 8, struct.pack('=I8x', out), '127.0.0.1'),
+      as_user(30002, named, 41, 50, bytes(16) + struct.pack('=I', out), '::1'),
+      as_user(30002, bound, *device, 2), as_user(30002, bound, *index, 2), as_user(30002, bound, *device, 1))
+as_user(30002, bound_later)
+print(as_user(30002, connect, '127.0.0.1', port) == '127.0.0.1 %d' % port)
+heard.settimeout(2)
+leaks = set()
+try:
+    while True:
+        packet = heard.recv(2000)[14:]
+        if b'tidegate-leak' in packet or packet[9:10] == bytes((6,)):
+            leaks.add(packet)
+except TimeoutError:
+    print(leaks)
+"""
+    )
+    assert fenced(code) == "EPERM EPERM EPERM EPERM ECONNREFUSED\nTrue\nset()\n"

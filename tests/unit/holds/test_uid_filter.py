@@ -36,6 +36,23 @@ def test_no_file_gets_a_set_id_bit_or_an_attribute() -> None:
     ]  # fmt: skip
 
 
+def test_no_socket_option_leads_around_the_table() -> None:
+    """No interface, no route, and no group that the kernel would tell the network of; others can be set (HLD-3)."""
+    code = """
+    import socket
+    from tidegate.holds import capabilities, outward, seccomp, uid_filter
+    capabilities.no_new_privileges()
+    seccomp.install(uid_filter.program())
+    def attempts(level, option):
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as wire:
+            return attempt(wire.setsockopt, level, option, bytes(136))
+    print({attempts(level, option) for level, options in outward.OPTIONS.items() for option in options})
+    with socket.socket() as wire:
+        print(attempt(wire.setsockopt, 1, 2, 1), attempt(wire.setsockopt, 0, 1, 16), attempt(wire.setsockopt, 6, 1, 1))
+    """
+    assert apart(code) == "{'EPERM'}\ndone done done\n"
+
+
 @pytest.mark.parametrize("machine", TABLES)
 def test_there_is_one_for_each_machine(machine: str) -> None:
     """It is a whole number of instructions, and every call that sets a mode there is in it."""
