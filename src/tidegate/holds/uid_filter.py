@@ -1,10 +1,11 @@
-"""The calls that the hold `uid` refuses beside those of every hold: no marks on files that outlive the task, and no
-socket option that leads around the table (outward.py).
+"""The calls that the hold `uid` refuses beside those of every hold: no marks on files that outlive the task.
 
 What a task writes in its workspace is, on the disk, the workspace owner's (idmap.py). A program with the set-user-id
 bit there would give its owner's rights to whoever runs it outside, and file capabilities even more. So no mode with
 such a bit is taken, no extended attribute is set, and what hides its mode behind a pointer is unknown
 (as systemd's RestrictSUIDSGID= does). Mounts of the task ignore those bits, but the disk would keep them.
+
+Socket options that lead around the table are refused, too (outward.py).
 
 A filter of its own, put on before the other one: the kernel asks both, and the sterner answer counts. seccomp(2).
 """

@@ -1,4 +1,4 @@
-"""Socket options that send past a fence: the kernel's own numbers. What is refused is in test_seccomp, test_uid_filter."""
+"""Socket options that send past a fence: the numbers. That they are refused: test_seccomp, test_uid_filter."""
 
 from __future__ import annotations
 

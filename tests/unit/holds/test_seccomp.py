@@ -279,7 +279,7 @@ def test_nothing_of_other_processes_is_changed(machine: str) -> None:
 
 @EVERY
 def test_a_connection_takes_no_other_way(machine: str) -> None:
-    """Options that say which way packets go, or that the kernel tells the network of, are refused; others not (HLD-2)."""
+    """Options that name a way for packets, or that the kernel tells the network of, are refused; others not (HLD-2)."""
     for level, options in outward.OPTIONS.items():
         assert {ask_landlock(machine, "setsockopt", 3, level, option) for option in options} == {errno.EPERM}
     assert ask_landlock(machine, "setsockopt", 3, 1, 2) == 0
