@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import socket
 
-from tidegate.holds.container.enter import join, serve_inside
+from tidegate.holds.container.enter import check_here, join, serve_inside
 from tidegate.holds.container.transport import Way
 from tidegate.holds.container.weakness import weaknesses
 from tidegate.model.errors import StartError
@@ -43,6 +43,7 @@ class Attached:
         self.id = str(found.get("Id", container))
         self._rootless = engine.facts().rootless
         self.pid = engine.pid(container)
+        check_here(engine, self.id, self.pid)
         weak = weaknesses(found)
         other = networks_of(found) - _ALONE
         if other:

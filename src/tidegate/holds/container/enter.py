@@ -89,6 +89,7 @@ class Entering:
         container = start_holder(engine, way)
         try:
             pid = engine.pid(container)
+            check_here(engine, container, pid)
             serve_inside(pid, way, deliver, rootless=engine.facts().rootless)
             check_process(engine.pid(container), pid)
         except BaseException:
@@ -98,6 +99,34 @@ class Entering:
 
 
 ENTERING = Entering()
+
+
+def check_here(engine: Engine, container: str, pid: int) -> None:
+    """See that the number an engine gave is this container's first process here, and nobody else's.
+
+    An engine of another machine (DOCKER_HOST), or outside the PID namespace that we are in, counts its own processes:
+    the same number is something else here, whose network must not be entered. The kernel's table of its mounts names
+    the container, since every engine mounts files of a container's own into it; so does its control group.
+
+    Raises:
+        StartError: where it is not. What may not be looked at is left to `join`, which may not enter it either.
+    """
+    seen = ""
+    try:
+        for name in ("cgroup", "mountinfo"):
+            with open(f"/proc/{pid}/{name}", encoding="utf-8", errors="replace") as file:
+                seen += file.read()
+    except PermissionError:
+        return
+    except OSError:
+        pass  # there is none with this number
+    if container not in seen:
+        raise StartError(
+            f"{engine.name} made a container whose processes are not to be seen from here: it runs on another machine,"
+            " or outside the container that tidegate is in",
+            fix=f"run tidegate where {engine.name} runs",
+            code="engine-elsewhere",
+        )
 
 
 def start_holder(engine: Engine, way: Way) -> str:

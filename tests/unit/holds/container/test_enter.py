@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidegate.holds.container.enter import ENTERING, serve_inside
+from tidegate.holds.container.engine import DOCKER, Engine
+from tidegate.holds.container.enter import ENTERING, check_here, serve_inside
 from tidegate.holds.container.transport import ENTER, Way
 from tidegate.holds.inside import MOULD, PROXY, TaskSockets
 from tidegate.model.errors import StartError
@@ -115,6 +116,14 @@ def test_a_process_that_is_gone_is_an_error() -> None:
     """Nobody to enter: one line that names the other ways (HLD-7)."""
     with pytest.raises(StartError, match="cannot be entered"):
         serve_inside(1 << 22, way(), lambda _sockets: None, rootless=False)
+
+
+def test_a_process_that_is_another_ones_is_not_entered(other: int) -> None:
+    """An engine elsewhere counts its own processes: the same number here is nobody of its (HLD-4, HLD-7, B79)."""
+    for pid in (other, 1 << 22):
+        with pytest.raises(StartError, match="not to be seen from here") as caught:
+            check_here(Engine(DOCKER), "0123456789abcdef" * 4, pid)
+        assert caught.value.code == "engine-elsewhere"
 
 
 def test_it_is_the_transport_that_captures() -> None:
