@@ -237,7 +237,11 @@ def podman() -> Iterator[dict[str, str]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(params=["docker", "podman"])
+BOTH = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("docker", "podman")]
+"""For `parametrize`: what is tried with one engine runs beside what is tried with the other, and not beside itself."""
+
+
+@pytest.fixture(params=BOTH)
 def engine(request: pytest.FixtureRequest) -> tuple[str, dict[str, str]]:
     """Each engine in turn: its name, and the variables that it is found by."""
     return request.param, request.getfixturevalue(request.param)

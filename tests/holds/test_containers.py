@@ -9,6 +9,8 @@ import socket
 import subprocess
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -60,6 +62,13 @@ class Held:
             one for run in runs for one in self.engine("ps", "-aq", "--filter", f"label=tidegate.run={run}").split()
         ]
 
+    def configure(self, line: str) -> None:
+        """Add a line to podman's settings of containers, for this product alone."""
+        before = Path(self.environment["CONTAINERS_CONF"]).read_text(encoding="ascii")
+        path = self.product.home / "containers.conf"
+        path.write_text(before.replace("[containers]\n", f"[containers]\n{line}\n"))
+        self.product.environment["CONTAINERS_CONF"] = str(path)
+
     def wait_for(self, count: int) -> list[str]:
         """Wait until there are so many."""
         for _ in range(300):
@@ -75,14 +84,18 @@ def held(engine: tuple[str, dict[str, str]], tmp_path_factory: pytest.TempPathFa
     """A person's folder, and one engine; all that was made is gone afterwards."""
     import shutil
     import tempfile
-    from pathlib import Path
 
     del tmp_path_factory  # a workspace in /tmp could not be told from a task's own
     root = Path(tempfile.mkdtemp(prefix="tidegate-container-test-", dir="/var/tmp"))
     made = Held(Product(root, user=False), *engine)
-    yield made
-    assert made.ids() == []
-    shutil.rmtree(root)
+    try:
+        yield made
+        assert made.ids() == []
+    finally:
+        left = made.ids()
+        if left:  # of a test that failed: the next one begins with nothing all the same
+            made.engine("rm", "-f", *(("--time", "0") if made.name == "podman" else ()), *left)
+        shutil.rmtree(root)
 
 
 def test_the_command_is_itself(held: Held) -> None:
@@ -195,6 +208,52 @@ def test_variables_of_a_proxy_never_come_along(held: Held) -> None:
     assert (inside["MINE"], inside["SAID"], inside.get("OTHER")) == ("me", "yes", None)
 
 
+DOCKERS = dict.fromkeys(("httpProxy", "httpsProxy", "ftpProxy", "noProxy"), "http://me:secret@proxy.test:1")
+
+
+def test_a_proxy_of_the_engines_settings_never_comes_along(held: Held) -> None:
+    """Neither docker's `proxies` nor podman's `env` is a task's, nor the password in it (GAT-10, B100)."""
+    if held.name == "docker":
+        settings = held.product.home / ".docker" / "config.json"
+        settings.parent.mkdir()
+        settings.write_text(json.dumps({"proxies": {"default": DOCKERS}}))
+    else:
+        given = "".join(f'"{name}=http://me:secret@proxy.test:1",' for name in ("HTTPS_PROXY", "ftp_proxy"))
+        held.configure(f"env = [{given}]")
+    done = held.sh("env")
+    assert (done.returncode, "secret" in done.stdout) == (0, False), done.stderr
+    assert "HTTPS_PROXY=http://127.0.0.1:3128\n" in done.stdout
+
+
+def test_what_podman_mounts_by_itself_stops_the_start(held: Held) -> None:
+    """A folder that the engine's own settings add was not asked for: nothing runs, and the line names it (HLD-14)."""
+    if held.name != "podman":
+        pytest.skip("docker has no such setting")
+    kept = held.product.home / "kept"
+    kept.mkdir()
+    held.configure(f'volumes = ["{kept}:/kept"]')
+    done = held.sh("echo ran")
+    assert (done.returncode, done.stdout) == (78, ""), done.stderr
+    assert f"{kept} at /kept" in done.stderr
+
+
+def test_an_image_brings_no_commands_of_its_own(held: Held) -> None:
+    """Neither its health check nor its entry point runs; its volume is the container's own and goes (HLD-4, HLD-8)."""
+    name = f"tidegate-test-own-{os.getpid()}"
+    lines = ['ENTRYPOINT ["touch","/entered"]', "VOLUME /vol"]
+    if held.name == "docker":  # podman's commit makes none, and its checks are run by systemd
+        lines.append('HEALTHCHECK --interval=1s CMD ["touch","/checked"]')
+    made = held.engine("create", IMAGE, "true").split()[-1]
+    try:
+        held.engine("commit", *(part for line in lines for part in ("--change", line)), made, name)
+        words = ("--hold", held.name, "--image", name, "--", "sh", "-c", "sleep 3; ls -d /checked /entered /vol")
+        done = held.product.run(*words, timeout=PATIENCE)
+        assert done.stdout == "/vol\n", done.stderr
+    finally:
+        held.engine("rm", made)
+        held.engine("rmi", "--force", name)
+
+
 def test_an_image_that_is_missing_is_named(held: Held) -> None:
     """Nothing is pulled: the error names the command that would (HLD-7)."""
     done = held.product.run("--hold", held.name, "--image", "not-here:1", "--", "true", timeout=PATIENCE)
@@ -238,6 +297,25 @@ def test_the_command_loses_its_gate_and_is_told(held: Held) -> None:
     os.kill(first, signal.SIGKILL)
     _out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 70, err
+
+
+def test_an_engine_whose_processes_are_not_here_is_refused(held: Held) -> None:
+    """Where the engine counts other processes than we do, no network here is entered by its numbers (HLD-4, HLD-7)."""
+    words = held.product.argv("run", *held.words(command=("echo", "ran")))
+    argv = ["unshare", "--pid", "--fork", "--mount-proc", *words]
+    done = subprocess.run(
+        argv,
+        cwd=held.product.folder,
+        env=held.product.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stdout) == (78, ""), done.stderr
+    assert "not to be seen from here" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_what_a_crash_left_is_swept_and_what_lives_stays(held: Held) -> None:
@@ -297,17 +375,18 @@ def test_a_server_of_the_task_is_published(held: Held) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
     heard = b""
-    for _ in range(50):
-        with socket.create_connection(("127.0.0.1", port), 10) as wire:
-            wire.settimeout(10)
-            try:
+    try:
+        for _ in range(50):
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), 10) as wire:
+                wire.settimeout(10)
                 heard = wire.recv(100)
-            except OSError:
-                heard = b""
-        if heard:
-            break
-        time.sleep(0.1)
-    process.communicate(timeout=PATIENCE)
+            if heard:
+                break
+            time.sleep(0.1)
+    finally:
+        if not heard:
+            process.terminate()
+        process.communicate(timeout=PATIENCE)
     assert heard == b"hello from inside\n"
 
 

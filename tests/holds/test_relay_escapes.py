@@ -49,7 +49,7 @@ def answers(engine: str, transport: str) -> dict[str, Any]:
         return attempt(NETNS, rows=TRIED, container=container | {"shares": ["/usr", sys.base_prefix]})
 
 
-@pytest.fixture(params=WAYS, ids=["-".join(way) for way in WAYS])
+@pytest.fixture(params=[pytest.param(way, id="-".join(way), marks=pytest.mark.xdist_group(way[0])) for way in WAYS])
 def answer(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     """What the rows answered behind these relays."""
     engine, transport = request.param

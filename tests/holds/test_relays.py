@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.engines import IMAGE
+from tests.engines import BOTH, IMAGE
 from tests.product import Product
 from tests.unit.gate.kit import Serving, policy_of, wait
 from tidegate.cli.main import main
@@ -467,7 +467,7 @@ def _parent(pid: object) -> int:
         return 0
 
 
-@pytest.mark.parametrize("engine", ["docker"], indirect=True)
+@pytest.mark.parametrize("engine", BOTH[:1], indirect=True)
 def test_a_user_of_roots_docker_gets_a_relay(world: World, lab: Lab) -> None:
     """HLD-4: who may not enter a container's network and named no transport gets the second; it is remembered."""
     lab.dns.set("a.test", A=["1.2.3.4"])

@@ -7,13 +7,15 @@ For the worker that we asked for, since an engine's own defaults may add to it, 
 from __future__ import annotations
 
 import os
+import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 _SOCKETS = frozenset(("docker.sock", "podman.sock", "containerd.sock", "crio.sock", "buildkitd.sock"))
+_ANONYMOUS = re.compile("[0-9a-f]{64}").fullmatch
 _WHOLE = frozenset(("/", "/run", "/var", "/proc", "/sys", "/dev"))
 _SHARED = (
     ("NetworkMode", "network"),
@@ -41,6 +43,34 @@ def weaknesses(found: Mapping[str, Any]) -> list[str]:
         elif mount.get("Type", "bind") == "bind" and os.path.realpath(source) in _WHOLE:
             weak.append(f"it has {source} of this machine, with the sockets in it")
     return weak
+
+
+def added_mounts(found: Mapping[str, Any], asked: Sequence[str]) -> list[str]:
+    """What it has of this machine that was not asked for with these options of `create`: an engine's own defaults.
+
+    A volume without a name is the image's own and goes with the container.
+    """
+    wanted = set()
+    for option in asked:
+        parts = dict(part.partition("=")[::2] for part in option.split(","))
+        if parts.get("type") == "bind":
+            wanted.add((parts.get("src"), parts.get("dst")))
+    weak = []
+    for mount in found.get("Mounts") or ():
+        kind, source, target = (str(mount.get(key, "")) for key in ("Type", "Source", "Destination"))
+        name = str(mount.get("Name", ""))
+        if kind == "tmpfs" or (kind == "volume" and _ANONYMOUS(name)) or (source, target) in wanted:
+            continue
+        weak.append(f"it has {name or source} at {target}, which was not asked for")
+    return weak
+
+
+def other_proxies(found: Mapping[str, Any], env: Mapping[str, str]) -> list[str]:
+    """The variables of proxies in it that lead elsewhere than the task's, by name: a value may have a password."""
+    texts = (found.get("Config") or {}).get("Env") or ()
+    pairs = [text.partition("=")[::2] for text in texts]
+    other = sorted({name for name, value in pairs if name.lower().endswith("_proxy") and value != env.get(name, "")})
+    return [f"it has a proxy of its own ({', '.join(other)})"] if other else []
 
 
 def is_engines_socket(path: str) -> bool:

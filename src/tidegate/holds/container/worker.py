@@ -15,7 +15,7 @@ import os
 from tidegate.holds.container.confinement import confining
 from tidegate.holds.container.engine import LABEL_PART, PODMAN
 from tidegate.holds.container.view import file_mount, mounts_of
-from tidegate.holds.container.weakness import weaknesses
+from tidegate.holds.container.weakness import added_mounts, other_proxies, weaknesses
 from tidegate.holds.inside import GATE4
 from tidegate.model.errors import StartError, UsageError
 
@@ -35,6 +35,11 @@ OPTIONS = frozenset(("runtime", "memory", "memory-swap", "cpus", "shm-size", "ul
 
 KEPT = ("TERM", "COLORTERM", "NO_COLOR", "LANG", "LANGUAGE", "TZ")
 """Variables of the caller that mean the same in a container; others come by `--container-option env=NAME`."""
+
+PROXIES = tuple(
+    name for word in ("HTTP", "HTTPS", "FTP", "ALL", "NO") for name in (f"{word}_PROXY", f"{word}_PROXY".lower())
+)
+"""Those that an engine may add by itself."""
 
 _INITS = ("/usr/libexec/podman/catatonit", "/usr/bin/catatonit", "/usr/bin/tini-static")  # static ones
 _RESOLV = "resolv.conf"
@@ -99,9 +104,11 @@ def create_worker(
         *confining(engine, folder),
         *_user(engine, channel.network),
         *_init(engine),
+        "--no-healthcheck",  # commands of the image's own, which the engine would run beside the task
         *("--workdir", spec.cwd),
         *mounts_of(spec, plan),
         *("--env-file", variables_file(folder, spec.env, image_variables(engine.image(image)))),
+        *_proxies(spec.env),
         *(part for key, value in {**labels, LABEL_PART: PART}.items() for part in ("--label", f"{key}={value}")),
     ]
     if spec.stdio is not None and spec.stdio.terminal is not None and spec.stdio.terminal.full:
@@ -114,7 +121,8 @@ def create_worker(
             options += [f"--{key}", value]
     container = engine.create(image, options, spec.argv)
     try:
-        weak = weaknesses(engine.inspect(container))
+        found = engine.inspect(container)
+        weak = [*weaknesses(found), *added_mounts(found, options), *other_proxies(found, spec.env)]
     except BaseException:
         engine.remove(container)
         raise
@@ -140,6 +148,14 @@ def variables_file(folder: str, env: Mapping[str, str], image: Mapping[str, str]
         StartError: for one that engines cannot take.
     """
     return _write(folder, _ENVIRONMENT, _lines(env, image))
+
+
+def _proxies(env: Mapping[str, str]) -> list[str]:
+    """The variables of proxies as options, too: docker's own settings (`proxies` in its config.json) overrule the file.
+
+    They lead to the gate, or nowhere, so an argument may show them.
+    """
+    return [part for name in PROXIES for part in ("--env", f"{name}={env.get(name, '')}")]
 
 
 def _user(engine: Engine, network: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidegate.holds.container.weakness import is_engines_socket, weaknesses
+from tidegate.holds.container.weakness import added_mounts, is_engines_socket, other_proxies, weaknesses
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +40,41 @@ def test_an_ordinary_container_has_none() -> None:
     host = {"Privileged": False, "CapAdd": None, "PidMode": "", "IpcMode": "private", "NetworkMode": "container:abc"}
     mounts = [{"Type": "bind", "Source": "/home/person/project"}, {"Type": "volume", "Source": "/var/lib/x/_data"}]
     assert weaknesses({"HostConfig": {**host, "Devices": []}, "Mounts": mounts}) == []
+
+
+@pytest.mark.parametrize(
+    ("mount", "says"),
+    [
+        ({"Type": "bind", "Source": "/home/person/.ssh", "Destination": "/keys"}, "/home/person/.ssh"),
+        ({"Type": "bind", "Source": "/home/person/project", "Destination": "/else"}, "/else"),
+        ({"Type": "volume", "Name": "shared", "Source": "/v/shared/_data", "Destination": "/v"}, "shared"),
+    ],
+)
+def test_what_an_engine_mounts_by_itself_is_named(mount: dict[str, Any], says: str) -> None:
+    """A folder, or a volume that other containers may have, which the engine's own settings added (HLD-4, HLD-14)."""
+    (one,) = added_mounts({"Mounts": [mount]}, ["--mount", "type=bind,src=/home/person/project,dst=/work,readonly"])
+    assert says in one
+
+
+def test_what_was_asked_for_and_what_is_the_images_own_pass() -> None:
+    """The neighbour: our mounts, a folder in memory, and a volume without a name."""
+    asked = ["--mount", "type=bind,src=/a=b,dst=/a=b", "--mount", "type=tmpfs,dst=/t,tmpfs-mode=0000"]
+    mounts = [
+        {"Type": "bind", "Source": "/a=b", "Destination": "/a=b"},
+        {"Type": "tmpfs", "Source": "", "Destination": "/t"},
+        {"Type": "volume", "Name": "0" * 63 + "f", "Source": "/v/_data", "Destination": "/image"},
+    ]
+    assert added_mounts({"Mounts": mounts}, asked) == []
+
+
+def test_a_proxy_that_leads_elsewhere_is_named_without_its_password() -> None:
+    """The task's own pass, as do empty ones (GAT-10, B100)."""
+    env = {"HTTP_PROXY": "http://127.0.0.1:3128"}
+    found = ["HTTP_PROXY=http://127.0.0.1:3128", "ftp_proxy=", "RSYNC_PROXY=http://me:secret@proxy:1", "PATH=/bin"]
+    (one,) = other_proxies({"Config": {"Env": found}}, env)
+    assert "RSYNC_PROXY" in one
+    assert "secret" not in one
+    assert other_proxies({"Config": {"Env": ["HTTP_PROXY=http://127.0.0.1:3128", "no_proxy="]}}, env) == []
 
 
 def test_a_link_to_a_socket_is_that_socket(tmp_path: Path) -> None:
