@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.engines import IMAGE
+from tests.engines import BOTH, IMAGE
 from tests.person import Person
 from tests.product import Product
 
@@ -225,10 +225,9 @@ def test_a_proxy_of_the_engines_settings_never_comes_along(held: Held) -> None:
     assert "HTTPS_PROXY=http://127.0.0.1:3128\n" in done.stdout
 
 
+@pytest.mark.parametrize("engine", BOTH[1:], indirect=True)
 def test_what_podman_mounts_by_itself_stops_the_start(held: Held) -> None:
     """A folder that the engine's own settings add was not asked for: nothing runs, and the line names it (HLD-14)."""
-    if held.name != "podman":
-        pytest.skip("docker has no such setting")
     kept = held.product.home / "kept"
     kept.mkdir()
     held.configure(f'volumes = ["{kept}:/kept"]')
@@ -299,8 +298,12 @@ def test_the_command_loses_its_gate_and_is_told(held: Held) -> None:
     assert process.returncode == 70, err
 
 
+@pytest.mark.parametrize("engine", BOTH[:1], indirect=True)
 def test_an_engine_whose_processes_are_not_here_is_refused(held: Held) -> None:
-    """Where the engine counts other processes than we do, no network here is entered by its numbers (HLD-4, HLD-7)."""
+    """Where the engine counts other processes than we do, no network here is entered by its numbers (HLD-4, HLD-7).
+
+    podman has no daemon: its processes are always ours.
+    """
     words = held.product.argv("run", *held.words(command=("echo", "ran")))
     argv = ["unshare", "--pid", "--fork", "--mount-proc", *words]
     done = subprocess.run(
