@@ -5,19 +5,25 @@ from __future__ import annotations
 import glob
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.clients.kit import ALLOWED, REFUSED, net_lines
+from tests.client_programs import trusting
+from tests.clients.kit import ALLOWED, REFUSED, net_lines, shown
 from tests.holds import held
+from tests.product import Product
+from tests.served import Served
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.lab.api import Lab
-    from tests.product import Product
 
 VALUE = f"ghp_Re4l{secrets.token_hex(16)}"  # of this process alone: the whole machine is searched for it
 CURL = 'curl -sS -m 30 -H "Authorization: Bearer $TOKEN" https://a.test/'
@@ -93,6 +99,28 @@ def test_a_stand_in_is_unique_and_worth_nothing_elsewhere(product: Product, lab:
     assert away.requests == plain.requests == 0
 
 
+@pytest.mark.parametrize("capture", ["on", "off"])
+def test_where_a_redirect_leads(product: Product, lab: Lab, capture: str) -> None:
+    """B125, B122: what another host gives needs its own allow and gets no key; clear text gets nothing."""
+    lab.origin("http", ALLOWED, 443, tls="a.test", status="302 Found", headers=["Location: https://b.test/blob"])
+    blob = lab.origin("http", REFUSED, 443, tls="b.test", body="blob")
+    plain = lab.origin("echo", ALLOWED, 80)
+    keep(product)
+    follow, clear = CURL.replace("-sS", "-sS -L"), CURL.replace("https:", "http:")
+    if capture == "on":
+        clear = f"env -u http_proxy -u HTTP_PROXY -u ALL_PROXY -u all_proxy {clear}"
+    run = ("--capture", capture, "--allow", "a.test:443", "--allow", "a.test:80", "--secret", "TOKEN")
+    done = product.run(*run, "--allow", "b.test", "--", "sh", "-c", f"{follow}; echo; {clear}")
+    assert done.stdout.startswith("blob\n"), done.stderr
+    assert "secret-misdirected" in done.stdout
+    assert (blob.requests, plain.requests) == (1, 0)
+    refused = product.run(*run, "--", "sh", "-c", follow)
+    assert refused.returncode != 0
+    assert "net: b.test:443 · refused" in refused.stderr
+    assert blob.requests == 1
+    assert VALUE not in done.stdout + done.stderr + refused.stdout + refused.stderr
+
+
 SOURCES = {
     "sealed": (),
     "env": ("--from-env", "MY_TOKEN"),
@@ -101,13 +129,22 @@ SOURCES = {
 }
 
 
-HELD = [*(("netns", source) for source in SOURCES), ("landlock", "env"), ("landlock", "file")]
+HELD = [
+    *(("netns", source, "") for source in SOURCES),
+    ("landlock", "env", ""),
+    ("landlock", "file", ""),
+    ("netns", "env", "ordinary"),
+    ("netns", "file", "ordinary"),
+    ("netns", "sealed", "ordinary"),
+]
 
 
-@pytest.mark.parametrize(("hold", "source"), HELD)
-def test_no_value_is_anywhere(product: Product, lab: Lab, hold: str, source: str) -> None:
+@pytest.mark.parametrize(("hold", "source", "user"), HELD)
+def test_no_value_is_anywhere(product: Product, base: str, lab: Lab, hold: str, source: str, user: str) -> None:
     """INS-5, B119: during a run and after it: no process's environment or arguments, no file, no log, no output."""
     held.need(hold)
+    if user:
+        product = ordinary(base, lab)
     origin = lab.origin("echo", ALLOWED, 443, tls="a.test")
     token = product.home / "token.txt"
     token.write_text(VALUE)
@@ -135,7 +172,7 @@ def test_no_value_is_anywhere(product: Product, lab: Lab, hold: str, source: str
         go.touch()
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert bearer(origin.heads[0]) == VALUE.encode()
+    assert [bearer(head) for head in origin.heads] == [VALUE.encode()], err
     assert VALUE not in out + err
     if source == "env":  # the person's own shell has it, and what it started: tidegate's own processes
         assert all("tidegate" in line for line in seen), seen
@@ -150,6 +187,23 @@ def test_no_value_is_anywhere(product: Product, lab: Lab, hold: str, source: str
         done = product.tidegate(*words)
         assert done.returncode == 0, done.stderr
         assert VALUE not in done.stdout + done.stderr
+
+
+def ordinary(base: str, lab: Lab) -> Product:
+    """The same for a person who is not root."""
+    made = Product(Path(base), user=True)
+    os.chmod(shown(made, lab.ca_file), 0o644)
+    made.environment.update(trusting(shown(made, lab.ca_file)))
+    return made
+
+
+@pytest.fixture
+def base() -> Iterator[str]:
+    """A folder that a user can be at home in."""
+    folder = held.new_base()
+    os.chmod(folder, 0o755)
+    yield folder
+    shutil.rmtree(folder)
 
 
 def processes_with(text: str) -> list[str]:
@@ -190,3 +244,31 @@ def test_what_keeps_a_run_from_starting(product: Product, lab: Lab) -> None:
     assert done.returncode == 0, done.stderr
     assert product.tidegate("secret", "forget", "TOKEN").returncode == 0
     assert product.tidegate("secret", "list").stdout == ""
+
+
+def test_a_task_of_the_server_is_told_what_to_do(product: Product, lab: Lab) -> None:
+    """INS-5: where a server is used nothing runs with a secret yet; --no-server leaves it aside."""
+    origin = lab.origin("echo", ALLOWED, 443, tls="a.test")
+    keep(product)
+    run = ("--allow", "a.test", "--secret", "TOKEN")
+    with Served(product):
+        done = product.run(*run, "--", "sh", "-c", CURL)
+        assert (done.returncode, "--no-server" in done.stderr) == (78, True), done.stderr
+        assert origin.requests == 0
+        done = product.run("--no-server", *run, "--", "sh", "-c", CURL)
+        assert done.returncode == 0, done.stderr
+    assert [bearer(head) for head in origin.heads] == [VALUE.encode()]
+
+
+def test_the_file_of_a_secret_is_not_seen_where_the_task_works(product: Product, lab: Lab) -> None:
+    """INS-5: also in the workspace itself; the file beside it is."""
+    lab.origin("echo", ALLOWED, 443, tls="a.test")
+    (product.folder / "token.txt").write_text(VALUE)
+    (product.folder / "beside.txt").write_text("beside")
+    keep(product, "--from-file", "token.txt")
+    script = f"cat token.txt; cat beside.txt; {CURL}"
+    done = product.run("--allow", "a.test", "--secret", "TOKEN", "--", "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("beside")
+    assert VALUE not in done.stdout + done.stderr
+    assert (product.folder / "token.txt").read_text() == VALUE

@@ -5,6 +5,7 @@ Rules of the file:
 * A tunnel to a name carries TLS for that name, clear HTTP for that host, or something that is neither. The first two
   are compared with the CONNECT; what is neither is recorded, and refused under `tls: strict`.
 * A tunnel to a literal may name a host in its TLS; then that name, at that port, needs to be allowed too.
+* A first request in clear text that has a secret's stand-in in its head is refused (INS-5).
 * What is held is bounded in bytes (wire/opening.py) and, once it has begun, in time (`header_seconds`).
 * A client that is cut is told so in its own protocol.
 
@@ -152,12 +153,27 @@ class Judge:
             entry.detail = _DETAIL.get(opening.speaks, "other")
         strict = entry.task.policy.tls == "strict"
         reason = opening_verdict(opening, decision.destination, strict=strict)
+        if reason is None and opening.speaks is Speaks.HTTP and self._has_stand_in(decision.destination):
+            reason = Reason.SECRET_MISDIRECTED
         if reason is not None:
             self._cut(reason, opening.speaks)
         elif hello is not None and hello.sni is not None and decision.destination.host.is_literal:
             self._ask_name(hello.sni, decision.destination.port)
         else:
             self._pass()
+
+    def _has_stand_in(self, destination: Destination) -> bool:
+        # B122: of a secret, in a first request that travels in clear text.
+        secrets, reader = self._tunnel.entry.task.secrets, self._reader
+        if secrets is None or reader is None:
+            return False
+        line, *rest = bytes(reader.held).split(b"\r\n")
+        fields = [(name, value.strip()) for name, _, value in (one.partition(b":") for one in rest)]
+        try:
+            secrets.swap(destination.host.text, destination.port, line, fields, tls=False)
+        except WireError:
+            return True
+        return False
 
     def _pass(self) -> None:
         self.cancel()

@@ -132,6 +132,23 @@ def test_in_clear_text_nothing_is_swapped(lab: Lab, inside: Start) -> None:
     assert plain.startswith(b"HTTP/1.1 200 ")
 
 
+@pytest.mark.parametrize("line", [BEARER, f"Authorization: {basic(b'u:' + STANDS)}", f"X-Other: {STANDS.decode()}"])
+def test_nor_in_clear_text_inside_a_tunnel(lab: Lab, inside: Start, line: str) -> None:
+    """B122: as a captured client sends it, or after CONNECT: the first request is looked at, and one without passes."""
+    origin = lab.origin("http", "1.2.3.4", 80)
+    gate = inside("a.test:443", "a.test:80", limit=NONE, secrets=TOKEN)
+    with gate.gate.tunnel("a.test:80") as sock:
+        sock.sendall(get("a.test", "/", line))
+        got = read_all(sock)
+    assert got.startswith(b"HTTP/1.1 403 Forbidden\r\n")
+    assert b"secret-misdirected" in got
+    assert origin.requests == 0
+    assert gate.gate.event().reason is Reason.SECRET_MISDIRECTED
+    with gate.gate.tunnel("a.test:80") as sock:
+        sock.sendall(get("a.test", "/", "Connection: close"))
+        assert read_all(sock).startswith(b"HTTP/1.1 200 ")
+
+
 def test_what_cannot_be_kept_free_of_the_value_does_not_pass(lab: Lab, inside: Start) -> None:
     """B118: a coded answer is 502 and a WebSocket 403, at a host of a secret alone."""
     lab.origin("http", "1.2.3.4", 443, tls="a.test", headers=["Content-Encoding: gzip"])
