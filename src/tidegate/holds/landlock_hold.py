@@ -160,7 +160,7 @@ class LandlockHold:
                 os.close(ours)
                 Init(front, theirs, spec, view, canaries, finish).run()
             os.close(theirs)
-            building = _Building(ours, pid, deliver)
+            building = _Building(ours, pid, deliver, folder)
             try:
                 building.watch(post)
                 if deliver is not None:
@@ -184,7 +184,6 @@ class LandlockHold:
                     os.close(descriptor)
             if canaries:
                 canaries.close()
-        task.folder = folder
         return task
 
 
@@ -208,28 +207,20 @@ def _refuse(spec: LaunchSpec) -> None:
 class _Building(Construction):
     """The front's half: there is no namespace to be mapped into, and init is our child from the beginning."""
 
-    def __init__(self, wire: int, init: int, deliver: Callable[[TaskSockets], None] | None) -> None:
+    def __init__(self, wire: int, init: int, deliver: Callable[[TaskSockets], None] | None, folder: str) -> None:
         super().__init__(wire, 0, deliver, None, {}, None)
         self._init = init
+        self._folder = folder
         self._guard = 0
 
     def watch(self, post: landlock_watcher.Post) -> None:
         self._watcher, self._to_watcher = landlock_watcher.start(post)
 
-    def await_proof(self) -> LandlockTask:
-        while True:
-            received = control.receive(self._wire)
-            if received is None:
-                raise messages.ended_early()
-            message, descriptors = received
-            word, _, rest = message.partition(" ")
-            if word == "probed":
-                task = LandlockTask(self._init, self._wire, self._pty, self._watcher)
-                task.guard = self._guard
-                return task
-            if word == "failed":
-                raise messages.explain(*control.parse_failed(message))
-            self._take(word, rest, descriptors)
+    def _proved(self) -> LandlockTask:
+        task = LandlockTask(self._init, self._wire, self._pty, self._watcher)
+        task.guard = self._guard
+        task.folder = self._folder
+        return task
 
     def _take(self, word: str, rest: str, descriptors: list[int]) -> None:
         if word == "pty":

@@ -23,13 +23,24 @@ import fcntl
 import os
 import struct
 
-from tidegate.holds import capabilities, control, linux
+from tidegate.holds import control, linux
 from tidegate.holds.callers import Caller, GoesOnError
 from tidegate.holds.file_call_table import AT_FDCWD, FILE_CALLS
 from tidegate.holds.file_calls import FileCalls
 from tidegate.holds.on_behalf import RefusedError, field, send_answer
 from tidegate.holds.seccomp import TIOCGPTPEER
-from tidegate.holds.watcher import AF_UNIX, CONTINUE, LONGEST_UNIX, MAX_LISTENERS, PATH_AT, SO_DOMAIN, Watcher, detach
+from tidegate.holds.watcher import (
+    AF_UNIX,
+    CONTINUE,
+    LONGEST_UNIX,
+    MAX_LISTENERS,
+    PATH_AT,
+    SO_DOMAIN,
+    Watcher,
+    detach,
+    orders,
+    stand_by,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,18 +82,9 @@ def start(post: Post) -> tuple[int, int]:
 def _be_watcher(front: int, wire: int, post: Post) -> NoReturn:
     detach((wire, *((post.announcer,) if post.announcer >= 0 else ())))
     os.chdir("/")
-    capabilities.keep_only(0)
-    capabilities.no_new_privileges()
-    capabilities.close_to_others()
-    capabilities.die_with_parent()
-    if os.getppid() != front:
-        os._exit(0)
-    received = control.receive(wire)
-    if received is None or not received[1]:
-        os._exit(0)
-    os.close(wire)
-    listener, *own = received[1]
-    made = LandlockWatcher(listener, post, *(int(word) for word in received[0].split()[1:]))
+    stand_by(front, 0)
+    message, listener, own = orders(wire)
+    made = LandlockWatcher(listener, post, *(int(word) for word in message.split()[1:]))
     for path in own:
         made.own(path)
     made.run()

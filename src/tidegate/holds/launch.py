@@ -168,28 +168,36 @@ class Construction:
             message, descriptors = received
             word, _, rest = message.partition(" ")
             if word == "probed":
-                return RunningTask(self._init, self._wire, self._pty, self._watcher)
+                return self._proved()
             if word == "failed":
                 raise messages.explain(*control.parse_failed(message))
-            if word == "unshared":
-                self._map(int(rest))
-            elif word == "sockets":
-                made = TaskSockets(tuple(rest.split()), tuple(descriptors))
-                try:
-                    if self._shares is not None:
-                        self._own += [os.dup(descriptor) for descriptor in made.of(SSH_AGENT)]
-                    if self._deliver is not None:
-                        self._deliver(made)
-                finally:
-                    for descriptor in descriptors:
-                        os.close(descriptor)
-            elif word == "watch":
-                self._hand_over(descriptors[0])
-            elif word == "pty":
-                self._pty = descriptors[0]
-            else:
+            self._take(word, rest, descriptors)
+
+    def _proved(self) -> RunningTask:
+        """Return the task that is held."""
+        return RunningTask(self._init, self._wire, self._pty, self._watcher)
+
+    def _take(self, word: str, rest: str, descriptors: list[int]) -> None:
+        """Do what a message of the child's wants. Its descriptors are ours."""
+        if word == "unshared":
+            self._map(int(rest))
+        elif word == "sockets":
+            made = TaskSockets(tuple(rest.split()), tuple(descriptors))
+            try:
+                if self._shares is not None:
+                    self._own += [os.dup(descriptor) for descriptor in made.of(SSH_AGENT)]
+                if self._deliver is not None:
+                    self._deliver(made)
+            finally:
                 for descriptor in descriptors:
                     os.close(descriptor)
+        elif word == "watch":
+            self._hand_over(descriptors[0])
+        elif word == "pty":
+            self._pty = descriptors[0]
+        else:
+            for descriptor in descriptors:
+                os.close(descriptor)
 
     def _hand_over(self, listener: int) -> None:
         """Give the watcher what it answers at. It then has the only one: when it ends, every call fails."""

@@ -19,10 +19,10 @@ import errno
 import os
 import select
 
-from tidegate.holds import capabilities, control, linux, netlink, uid_watch, unix_diag
+from tidegate.holds import control, linux, netlink, uid_watch, unix_diag
 from tidegate.holds.on_behalf import RefusedError
 from tidegate.holds.uid_table import mark_of
-from tidegate.holds.watcher import AF_UNIX, KEPT_CAPABILITIES, PATH_AT, SO_DOMAIN, Watcher, detach
+from tidegate.holds.watcher import AF_UNIX, KEPT_CAPABILITIES, PATH_AT, SO_DOMAIN, Watcher, detach, orders, stand_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,22 +74,13 @@ class Post:
         os.setgroups([])
         os.setresgid(self.uid, self.uid, self.uid)
         os.setresuid(self.uid, self.uid, self.uid)
-        capabilities.keep_only(KEPT_CAPABILITIES | _CAP_KILL)
-        capabilities.no_new_privileges()
-        capabilities.close_to_others()
-        capabilities.die_with_parent()
-        if os.getppid() != front:
-            os._exit(0)
+        stand_by(front, KEPT_CAPABILITIES | _CAP_KILL)
         both = select.poll()
         for descriptor in (wire, self.table.fileno()):
             both.register(descriptor, select.POLLIN)
         while wire not in dict(both.poll()):
             look(self.table, handle)
-        received = control.receive(wire)
-        if received is None or not received[1]:
-            os._exit(0)
-        os.close(wire)
-        listener, *own = received[1]
+        _, listener, own = orders(wire)
         made = UidWatcher(listener, view, self, handle)
         for listening in own:
             made.know(listening)

@@ -11,7 +11,6 @@ From linux/netfilter/nfnetlink_conntrack.h and nfnetlink.h.
 
 from __future__ import annotations
 
-from errno import ENOENT
 from struct import Struct
 
 from tidegate.wire import netlink
@@ -92,13 +91,10 @@ def answer(data: bytes, sequence: int, arrived: Ends) -> Ends | None:
     Raises:
         WireError: when this is no answer to that question.
     """
-    part = netlink.only(data, sequence)
+    part = netlink.answer(data, sequence, "what a connection was")
+    if part is None:
+        return None
     kind, start, end = part
-    if kind == netlink.NLMSG_ERROR:
-        number = netlink.error_number(data, part)
-        if number == ENOENT:
-            return None
-        raise netlink.malformed(f"the kernel does not say what a connection was (error {number})")
     layout = _LAYOUTS[len(arrived.local)]
     first = start + _HEAD
     if kind != _ENTRY or end < first + 2 * layout.size:

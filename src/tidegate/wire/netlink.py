@@ -8,6 +8,7 @@ From linux/netlink.h; netlink(7). holds/netlink.py builds and sends what makes a
 
 from __future__ import annotations
 
+from errno import ENOENT
 from struct import pack, unpack_from
 
 from tidegate.model.reason import Reason
@@ -65,6 +66,21 @@ def attributes(data: bytes, start: int, end: int) -> list[Part]:
         found.append((kind & _KIND, at + _ATTRIBUTE, at + length))
         at += length + -length % 4
     return found
+
+
+def answer(data: bytes, sequence: int, about: str) -> Part | None:
+    """Return the one message that answers one question; None where the kernel knows no such thing (ENOENT).
+
+    Raises:
+        WireError: as `only`, and for any other error of the kernel's.
+    """
+    part = only(data, sequence)
+    if part[0] != NLMSG_ERROR:
+        return part
+    number = error_number(data, part)
+    if number == ENOENT:
+        return None
+    raise malformed(f"the kernel does not say {about} (error {number})")
 
 
 def only(data: bytes, sequence: int) -> Part:

@@ -12,7 +12,6 @@ From linux/inet_diag.h (inet_diag_req_v2, inet_diag_msg), linux/sock_diag.h; soc
 
 from __future__ import annotations
 
-from errno import ENOENT
 from struct import pack, unpack_from
 
 from tidegate.model.value import Value
@@ -87,13 +86,10 @@ def answer(data: bytes, sequence: int, ends: Ends) -> Owner | None:
     Raises:
         WireError: when this is no answer to that question.
     """
-    part = netlink.only(data, sequence)
+    part = netlink.answer(data, sequence, "whose a socket is")
+    if part is None:
+        return None
     kind, start, end = part
-    if kind == netlink.NLMSG_ERROR:
-        number = netlink.error_number(data, part)
-        if number == ENOENT:
-            return None
-        raise netlink.malformed(f"the kernel does not say whose a socket is (error {number})")
     if kind != SOCK_DIAG_BY_FAMILY or end - start < _MESSAGE:
         raise netlink.malformed("not an answer about a socket")
     family, state = data[start], data[start + 1]

@@ -5,6 +5,7 @@ Numbers are those of x86-64 and arm64, as in holds/syscalls.py, which a test com
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import socket
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tidegate.doctor.escapes.table import CAPTURING, HELD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 X86 = os.uname().machine == "x86_64"
@@ -127,13 +128,9 @@ def unix(address: str) -> None:
         wire.sendall(word().encode())
 
 
-def race(
-    one: Callable[[], object], other: Callable[[], object], attempt: Callable[[int], int], *, reaches: bool = True
-) -> None:
-    """Attempt many times, with a new TCP socket each, while a thread does the one and the other.
-
-    An attempt gives 0 where it connected; who is reached then must be the gate, or, where nobody may be, nobody.
-    """
+@contextlib.contextmanager
+def turning(one: Callable[[], object], other: Callable[[], object]) -> Iterator[None]:
+    """Have a thread do the one and the other, again and again, meanwhile."""
     import threading
 
     over = threading.Event()
@@ -146,10 +143,36 @@ def race(
     thread = threading.Thread(target=turn)
     thread.start()
     try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def all_refused(attempts: Iterable[Callable[[], object]], code: int, what: str) -> None:
+    """Try each; each has to be refused with this errno, and the last refusal is raised."""
+    last = OSError(code, "nothing was tried")
+    for count, attempt in enumerate(attempts):
+        try:
+            attempt()
+        except OSError as error:
+            if error.errno != code:
+                raise
+            last = error
+            continue
+        wrong(f"{what} ({count})")
+    raise last
+
+
+def race(
+    one: Callable[[], object], other: Callable[[], object], attempt: Callable[[int], int], *, reaches: bool = True
+) -> None:
+    """Attempt many times, with a new TCP socket each, while a thread does the one and the other.
+
+    An attempt gives 0 where it connected; who is reached then must be the gate, or, where nobody may be, nobody.
+    """
+    with turning(one, other):
         for _ in range(100):
             with socket.socket() as wire:
                 if attempt(wire.fileno()) == 0 and (not reaches or wire.getpeername()[1] != HELD["port"]):
                     wrong("another was reached")
-    finally:
-        over.set()
-        thread.join()

@@ -9,7 +9,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from tidegate.doctor.escapes.table import FENCED, HELD, escape
-from tidegate.doctor.escapes.tools import LIBC, mount, nested, number, syscall, unix, wrong
+from tidegate.doctor.escapes.tools import LIBC, mount, nested, number, syscall, turning, unix, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,23 +136,12 @@ def _race(
     fd: int = -1,
 ) -> None:
     """Connect many times while a thread does the one and the other. Who is reached must be our own server."""
-    import threading
-
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name)
     server = socket.socket(socket.AF_UNIX)
     server.bind(name)
     server.listen(1024)
-    over = threading.Event()
-
-    def turn() -> None:
-        while not over.is_set():
-            one()
-            other()
-
-    thread = threading.Thread(target=turn)
-    thread.start()
-    try:
+    with turning(one, other):
         for _ in range(100):
             client = socket.socket(socket.AF_UNIX)
             wire = fd if fd >= 0 else client.fileno()
@@ -161,7 +150,4 @@ def _race(
                     wrong("reached")
                 server.accept()[0].close()  # hangs, and the alarm ends it, where it was another's
             client.close()
-    finally:
-        over.set()
-        thread.join()
     unix("late.sock")

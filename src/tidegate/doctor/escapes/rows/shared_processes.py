@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidegate.doctor.escapes.table import HELD, LANDLOCK, escape, neighbour
-from tidegate.doctor.escapes.tools import number, syscall, wrong
+from tidegate.doctor.escapes.tools import all_refused, number, syscall, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,20 +44,15 @@ def _of_ours() -> list[int]:
 @escape("EPERM", holds=HERE)
 def signals_to_who_holds() -> None:
     """To init, the watcher and whoever is outside: by kill, tgkill and a pidfd, ending, stopping and asking."""
+    attempts: list[Callable[[], object]] = []
     for pid in _of_ours():
         for one in (signal.SIGKILL, signal.SIGSTOP, 0):
-            for attempt in (
+            attempts += (
                 partial(os.kill, pid, one),
                 partial(syscall, number(234, 131), pid, pid, one),
                 partial(signal.pidfd_send_signal, os.pidfd_open(pid), one),
-            ):
-                try:
-                    attempt()
-                except PermissionError as error:
-                    last = error
-                    continue
-                wrong(f"signal {one} to {pid}")
-    raise last
+            )
+    all_refused(attempts, errno.EPERM, "signalled")
 
 
 @escape("EPERM", holds=HERE)
@@ -95,8 +90,9 @@ def tracing_who_holds() -> None:
     """Ptrace, reading and writing memory, and taking descriptors: the gate's sockets, the watcher's listener."""
     kept = ctypes.create_string_buffer(16)
     here = struct.pack("QQ", ctypes.addressof(kept), 16)
+    attempts: list[Callable[[], object]] = []
     for pid in _of_ours():
-        attempts: tuple[Callable[[], object], ...] = (
+        attempts += (
             partial(syscall, number(101, 117), 0x4206, pid, 0, 0),  # PTRACE_SEIZE
             partial(syscall, number(101, 117), 16, pid, 0, 0),  # PTRACE_ATTACH
             partial(syscall, number(310, 270), pid, here, 1, here, 1, 0),
@@ -104,24 +100,16 @@ def tracing_who_holds() -> None:
             partial(syscall, 438, os.pidfd_open(pid), 3, 0),
             partial(syscall, number(312, 272), os.getpid(), pid, 0, 0, 0),  # kcmp
         )
-        for attempt in attempts:
-            try:
-                attempt()
-            except OSError as error:
-                if error.errno == errno.EPERM:
-                    last = error
-                    continue
-                raise
-            wrong(f"{pid} is traced")
-    raise last
+    all_refused(attempts, errno.EPERM, "traced")
 
 
 @escape("EPERM", holds=HERE)
 def slowing_who_holds_down() -> None:
     """Limits, priority, processors and scheduling of processes that are not the task's."""
     high = struct.pack("QQ", 1 << 40, 1 << 40)
+    attempts: list[Callable[[], object]] = []
     for pid in _of_ours():
-        attempts: tuple[Callable[[], object], ...] = (
+        attempts += (
             partial(syscall, number(302, 261), pid, 2, high, 0),  # prlimit64, RLIMIT_DATA
             partial(os.setpriority, os.PRIO_PROCESS, pid, 19),
             lambda: os.setpriority(os.PRIO_USER, os.getuid(), 19),
@@ -129,16 +117,7 @@ def slowing_who_holds_down() -> None:
             partial(os.sched_setscheduler, pid, os.SCHED_IDLE, os.sched_param(0)),
             partial(syscall, number(251, 30), 1, pid, 3 << 13),  # ioprio_set, idle
         )
-        for count, attempt in enumerate(attempts):
-            try:
-                attempt()
-            except OSError as error:
-                if error.errno == errno.EPERM:
-                    last = error
-                    continue
-                raise
-            wrong(f"{pid} is slower ({count})")
-    raise last
+    all_refused(attempts, errno.EPERM, "slower")
 
 
 @escape("EACCES", holds=HERE)
