@@ -92,3 +92,13 @@ def close_to_others() -> None:
 def die_with_parent() -> None:
     """Be killed when the front ends, however it ends."""
     linux.prctl(linux.PR_SET_PDEATHSIG, 9)
+
+
+def stand_by(front: int, kept: int) -> None:
+    """Keep these capabilities and nothing else, out of everybody's reach, for as long as the front is there."""
+    keep_only(kept)
+    no_new_privileges()
+    close_to_others()
+    die_with_parent()
+    if os.getppid() != front:
+        os._exit(0)  # it was gone before we asked

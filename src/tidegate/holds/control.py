@@ -7,6 +7,7 @@ other side is gone, and each side ends at that.
 from __future__ import annotations
 
 import _socket
+import os
 import struct
 
 from tidegate.holds import linux
@@ -92,3 +93,13 @@ def close_all_but(kept: Sequence[int]) -> None:
             linux.call("close_range", low, descriptor - 1, 0)
         low = max(low, descriptor + 1)
     linux.call("close_range", low, 0xFFFFFFFF, 0)
+
+
+def orders(wire: int) -> tuple[str, int, list[int]]:
+    """Wait for the front's word with what is answered at, and the descriptors behind it; end where it is gone."""
+    received = receive(wire)
+    if received is None or not received[1]:
+        os._exit(0)
+    os.close(wire)
+    message, (listener, *own) = received
+    return message, listener, own

@@ -23,7 +23,7 @@ import fcntl
 import os
 import struct
 
-from tidegate.holds import control, linux
+from tidegate.holds import capabilities, control, linux
 from tidegate.holds.callers import Caller, GoesOnError
 from tidegate.holds.file_call_table import AT_FDCWD, FILE_CALLS
 from tidegate.holds.file_calls import FileCalls
@@ -38,8 +38,6 @@ from tidegate.holds.watcher import (
     SO_DOMAIN,
     Watcher,
     detach,
-    orders,
-    stand_by,
 )
 
 TYPE_CHECKING = False
@@ -82,8 +80,8 @@ def start(post: Post) -> tuple[int, int]:
 def _be_watcher(front: int, wire: int, post: Post) -> NoReturn:
     detach((wire, *((post.announcer,) if post.announcer >= 0 else ())))
     os.chdir("/")
-    stand_by(front, 0)
-    message, listener, own = orders(wire)
+    capabilities.stand_by(front, 0)
+    message, listener, own = control.orders(wire)
     made = LandlockWatcher(listener, post, *(int(word) for word in message.split()[1:]))
     for path in own:
         made.own(path)

@@ -19,10 +19,10 @@ import errno
 import os
 import select
 
-from tidegate.holds import control, linux, netlink, uid_watch, unix_diag
+from tidegate.holds import capabilities, control, linux, netlink, uid_watch, unix_diag
 from tidegate.holds.on_behalf import RefusedError
 from tidegate.holds.uid_table import mark_of
-from tidegate.holds.watcher import AF_UNIX, KEPT_CAPABILITIES, PATH_AT, SO_DOMAIN, Watcher, detach, orders, stand_by
+from tidegate.holds.watcher import AF_UNIX, KEPT_CAPABILITIES, PATH_AT, SO_DOMAIN, Watcher, detach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,13 +74,13 @@ class Post:
         os.setgroups([])
         os.setresgid(self.uid, self.uid, self.uid)
         os.setresuid(self.uid, self.uid, self.uid)
-        stand_by(front, KEPT_CAPABILITIES | _CAP_KILL)
+        capabilities.stand_by(front, KEPT_CAPABILITIES | _CAP_KILL)
         both = select.poll()
         for descriptor in (wire, self.table.fileno()):
             both.register(descriptor, select.POLLIN)
         while wire not in dict(both.poll()):
             look(self.table, handle)
-        _, listener, own = orders(wire)
+        _, listener, own = control.orders(wire)
         made = UidWatcher(listener, view, self, handle)
         for listening in own:
             made.know(listening)

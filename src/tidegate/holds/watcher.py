@@ -94,32 +94,12 @@ def _be_watcher(
     space, view = found
     linux.call("setns", space, linux.CLONE_NEWUSER)
     os.close(space)
-    stand_by(front, KEPT_CAPABILITIES)
-    _, listener, own = orders(wire)
+    capabilities.stand_by(front, KEPT_CAPABILITIES)
+    _, listener, own = control.orders(wire)
     made = Watcher(listener, view, shares, met)
     for listening in own:
         made.know(listening)
     made.run()
-
-
-def stand_by(front: int, kept: int) -> None:
-    """Keep these capabilities and nothing else, out of everybody's reach, for as long as the front is there."""
-    capabilities.keep_only(kept)
-    capabilities.no_new_privileges()
-    capabilities.close_to_others()
-    capabilities.die_with_parent()
-    if os.getppid() != front:
-        os._exit(0)  # it was gone before we asked
-
-
-def orders(wire: int) -> tuple[str, int, list[int]]:
-    """Wait for the front's word with what is answered at, and the descriptors behind it; end where it is gone."""
-    received = control.receive(wire)
-    if received is None or not received[1]:
-        os._exit(0)
-    os.close(wire)
-    message, (listener, *own) = received
-    return message, listener, own
 
 
 def detach(kept: Sequence[int]) -> None:

@@ -107,3 +107,20 @@ def test_closing_all_but_some() -> None:
                 continue
         os._exit(0 if left == [wires[1], wires[4]] else 1)
     assert os.waitpid(pid, 0)[1] == 0
+
+
+@pytest.mark.parametrize("said", [None, "watch"])
+def test_who_waits_for_orders_ends_where_none_come(said: str | None) -> None:
+    """HLD-7: the front is gone, or says so without what is answered at; the neighbour goes on with all it was given."""
+    for sent in (said, "watch 7"):
+        ours, theirs = control.pair()
+        pid = os.fork()
+        if pid == 0:
+            os.close(ours)
+            message, listener, own = control.orders(theirs)
+            os._exit(7 if (message, len(own)) == ("watch 7", 1) and os.fstat(listener) else 1)
+        os.close(theirs)
+        if sent is not None:
+            control.send(ours, sent, (0, 1) if sent == "watch 7" else ())
+        os.close(ours)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == (7 if sent == "watch 7" else 0)
