@@ -1,12 +1,14 @@
 """HTTP/2 inside TLS: moves the bytes of both sides through the inspector's streams (INS-3).
 
 Rules of the file: a side that does not take its bytes stops the other from being read; the client is read on while it
-is slow, for its windows and resets, until what waits for it is too much. How streams are judged is not known here.
+is slow, for its windows and resets, until what waits for it is too much. Frames of a few bytes cost far more than their
+bytes, so a turn ends in time too, and the next one reads less at once. How streams are judged is not known here.
 """
 
 from __future__ import annotations
 
 from tidegate.gate.dial import why_broken
+from tidegate.gate.origin import ROUNDS, TURN
 from tidegate.gate.reactor import ENDED, IN, OUT, remaining
 from tidegate.gate.record import Entry
 from tidegate.model.reason import Reason
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from tidegate.gate.tls_end import TlsEnd
 
 SIZE = 1 << 14
-ROUNDS = 16  # reads in one turn before others get theirs
+SMALL = 1 << 10
 BETWEEN = 120.0  # seconds without a stream
 MOST_WAITING = 1 << 18  # bytes that wait for a client which sends on
 
@@ -30,8 +32,8 @@ class InnerStreams:
     """A handler of both sockets; it owns them."""
 
     __slots__ = (
-        "_asked", "_client", "_down", "_fds", "_idle", "_limits", "_streams", "_touched", "_up", "_upstream", "_worked",
-        "entry", "gate", "how", "listener",
+        "_asked", "_client", "_down", "_fds", "_idle", "_limits", "_room", "_streams", "_touched", "_up", "_upstream",
+        "_worked", "entry", "gate", "how", "listener",
     )  # fmt: skip
 
     def __init__(self, begun: Inspected, client: socket, upstream: socket, down: TlsEnd, up: TlsEnd) -> None:
@@ -45,6 +47,7 @@ class InnerStreams:
         self._up = up
         self._fds = client.fileno(), upstream.fileno()
         self._asked = self._worked = False
+        self._room = SMALL  # what one read takes
         task = begun.task
         self._limits = task.meters(begun.decision, self.gate.asker)
 
@@ -92,6 +95,8 @@ class InnerStreams:
         client = end is down
         if not client and self._upstream.fileno() < 0:
             return
+        clock = self.gate.clock
+        late = clock() + TURN
         for _ in range(ROUNDS):
             if self._client is None or streams.over:
                 return
@@ -100,7 +105,7 @@ class InnerStreams:
             if client and down.outlet.waiting > MOST_WAITING:
                 return
             try:
-                data = end.recv(SIZE)
+                data = end.recv(self._room)
             except BlockingIOError:
                 return
             except OSError:
@@ -109,7 +114,7 @@ class InnerStreams:
                 if client:
                     self._close(Reason.CLIENT_GONE)
                 else:
-                    streams.upstream_ended()
+                    self._origin_ended()
                     self._send()
                 return
             limit = self._limits[0 if client else 1]
@@ -124,6 +129,11 @@ class InnerStreams:
                     self._worked = True
                     up.tls.worked()
             self._send()
+            if clock() > late:
+                self._room = SMALL
+                break
+        else:
+            self._room = min(2 * self._room, SIZE)
         self.gate.reactor.again(self, end.fd, IN)
 
     def _send(self) -> None:
@@ -133,7 +143,8 @@ class InnerStreams:
             if data and self._upstream.fileno() >= 0:
                 self._up.outlet.send(data)
         except OSError:
-            streams.upstream_ended()
+            self._hear_why()
+            self._origin_ended()
         try:
             data = streams.take_client()
             if data:
@@ -145,6 +156,20 @@ class InnerStreams:
             return
         if streams.over:
             self._leave(linger=not self._down.outlet.blocked)
+
+    def _hear_why(self) -> None:
+        # It takes no more; what it said before it went is read into its TLS.
+        self._up.wake(IN)
+        try:
+            self._up.recv(SMALL)
+        except OSError:
+            return
+
+    def _origin_ended(self) -> None:
+
+        why = self._up.tls.why()[0]
+        self._streams.upstream_ended(why if why is Reason.CLIENT_CERTIFICATE else Reason.UPSTREAM_CLOSED)
+        self.drop_origin()
 
     def _look_idle(self) -> None:
         seconds = BETWEEN

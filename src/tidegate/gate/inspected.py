@@ -205,6 +205,7 @@ class Inspected:
                 return
         except OSError:
             # It does not trust the authority, or went away: the destination has heard no request.
+            self.entry.detail = down.tls.why()[1]
             self._close(Reason.CLIENT_GONE)
             return
         assert client is not None, "nothing has ended"

@@ -333,6 +333,9 @@ class Http2:
             return
         for stream in list(self._by_client.values()):
             self._drop(stream, ErrorCodes.INTERNAL_ERROR, reason)
+        if reason is Reason.CLIENT_CERTIFICATE:
+            self._failure = reason, ""  # in TLS 1.3 it is known only now; each request is told so
+            return
         self._client.go_away(self._last, ErrorCodes.NO_ERROR)
         self.over = True
 
@@ -425,7 +428,7 @@ class Http2:
             stream.line.write(How.INSPECTED, reason)
             self._reset(self._client, stream.client, code)
             return
-        self._refuse(stream.client, "", stream.line, reason, "")
+        self._refuse(stream.client, stream.line.method, stream.line, reason, "")
         if not stream.over_up:
             self._reset(self._client, stream.client, ErrorCodes.NO_ERROR)
 

@@ -175,7 +175,7 @@ class Contexts:
 
     def offers(self, alpn: tuple[bytes, ...]) -> tuple[bytes, ...] | None:
         """Return which of a client's protocols are offered on; None where none of them is spoken here."""
-        offered = tuple(name for name in alpn if name in self._spoken)
+        offered = tuple(dict.fromkeys(name for name in alpn if name in self._spoken))  # once each: contexts are few
         return None if alpn and not offered else offered
 
     def upstream(self, destination: Destination, alpn: tuple[bytes, ...]) -> Tls:

@@ -114,6 +114,7 @@ class Line(Protocol):
     """One line of the journal in the making (gate.record.Entry)."""
 
     decision: Decision | None
+    method: str
     status: int
     up: int
     down: int
@@ -143,8 +144,8 @@ class Streams(Protocol):
     def take_upstream(self) -> bytes:
         """Return what the destination is to be sent."""
 
-    def upstream_ended(self) -> None:
-        """Take note that the destination is gone."""
+    def upstream_ended(self, reason: Reason = ...) -> None:
+        """Take note that the destination is gone, and why."""
 
     def ended(self, reason: Reason) -> None:
         """Take note that the client is gone, or is cut."""

@@ -22,6 +22,7 @@ from h2.events import (
     StreamReset,
     TrailersReceived,
 )
+from hyperframe.frame import DataFrame
 
 from tests.h2_site import H2Site
 from tests.unit.gate.inside import Inside, inside
@@ -338,6 +339,46 @@ def test_a_destination_that_does_not_verify_is_told_in_http2(inside: Start, site
     sock.close()
     assert gate.gate.event().reason is Reason.UPSTREAM_CERTIFICATE
     assert site[0].requests == []
+
+
+def test_a_destination_that_wants_a_client_certificate_is_told_in_http2(lab: Lab, inside: Start) -> None:
+    """B113: TLS 1.3 says so after its handshake; each request is told 502, and what to write."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.verify_mode = ssl.CERT_REQUIRED
+    authority.configure_trust(context)
+    authority.issue_cert("a.test").configure_cert(context)
+    with H2Site(lab.listener("1.2.3.4", 443), context) as site:
+        gate = inside("a.test:443", roots=authority.cert_pem.bytes().decode())
+        client = Talk(gate)
+        with client.sock:
+            for _ in range(2):
+                head, body, *_ = client.answer(client.ask(GET))
+                assert head[":status"] == "502"
+                assert b"inspect: " in body
+        assert [event.reason for event in gate.gate.events(2)] == [Reason.CLIENT_CERTIFICATE] * 2
+    assert site.requests == []
+
+
+def test_frames_of_a_byte_do_not_keep_others_waiting(talk: Any) -> None:
+    """GAT-11: a turn of the loop ends in time however much work its bytes are; what was sent arrives all the same."""
+    client, gate = talk()
+    number = client.conn.get_next_available_stream_id()
+    client.conn.send_headers(number, [(":method", "POST"), *GET[1:]])
+    client.flush()
+    client.sock.sendall(b"".join(DataFrame(number, b"a").serialize() for _ in range(20000)))
+    longest = 0.0
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        began = time.monotonic()
+        gate.gate.on_thread(lambda: None)
+        longest = max(longest, time.monotonic() - began)
+    assert longest < 0.5  # it was more than a second
+    end_frame = DataFrame(number, b"b")
+    end_frame.flags.add("END_STREAM")
+    client.sock.sendall(end_frame.serialize())
+    assert client.answer(number)[1].endswith(b"a" * 20000 + b"b")
 
 
 def test_a_destination_without_http2_gets_http1(lab: Lab, inside: Start) -> None:

@@ -277,6 +277,7 @@ def test_the_lack_of_an_authority_in_the_client_reaches_no_server_as_a_request(l
     with pytest.raises(ssl.SSLCertVerificationError):
         gate.tunnel("a.test:443", context=ssl.create_default_context(cafile=lab.ca_file))  # noqa: TID251
     assert gate.gate.event().how is How.REFUSED
+    assert "unknown ca" in gate.gate.event().detail
     assert origin.requests == 0
 
 

@@ -149,6 +149,16 @@ def test_only_protocols_that_are_spoken_are_offered_on(world: World, offered: tu
     assert world.contexts.offers(offered) == passed
 
 
+def test_no_list_of_a_client_makes_more_contexts(world: World) -> None:
+    """GAT-5: a context with all roots is large; whatever a hello repeats, there are five lists at most."""
+    for at in range(64):
+        alpn = tuple(b"h2" if at >> bit & 1 else b"http/1.1" for bit in range(6))
+        offered = world.contexts.offers(alpn)
+        assert offered is not None
+        world.contexts.upstream(to("a.test"), offered)
+    assert len(world.contexts._upstream) <= 4
+
+
 def test_large_writes_are_whole(world: World) -> None:
     """INS-3: OpenSSL takes a record at a time; all of them are written, and arrive."""
     come, go = ssl.MemoryBIO(), ssl.MemoryBIO()
