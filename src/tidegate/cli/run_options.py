@@ -171,6 +171,10 @@ def parse_run(argv: list[str], only: frozenset[str] | None = None) -> RunOptions
         if not word.startswith("-") or word == "-":
             break
         name, equals, value = word.partition("=")
+        if only is not None and name == "--secret":
+            raise UsageError(
+                "tasks of the server cannot be given secrets yet", fix="tidegate run --no-server --secret NAME …"
+            )
         if only is not None and name not in only:
             raise UsageError(f"unknown option {name!r}", fix=f"one of {', '.join(sorted(only))}")
         name = _SHORT.get(name, name)

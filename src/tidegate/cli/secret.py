@@ -12,7 +12,7 @@ import click
 from tidegate.cli.inspection_packages import ensure_packages
 from tidegate.cli.main import say
 from tidegate.model.destination import PortError, parse_authority
-from tidegate.model.errors import UsageError
+from tidegate.model.errors import StartError, UsageError
 from tidegate.model.host import HostError
 from tidegate.runtime import secret_store
 from tidegate.runtime.secret_store import Stored, is_name
@@ -88,7 +88,11 @@ def list_secrets() -> int:
 
     state = state_folder(os.environ)
     for name in secret_store.names(state):
-        found = secret_store.load(state, name)
+        try:
+            found = secret_store.load(state, name)
+        except StartError as error:
+            say(str(error))
+            continue
         click.echo(f"{name} · {found.belongs()} · in ${found.variable} · from {source_of(found)}")
     return 0
 

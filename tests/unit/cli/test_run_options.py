@@ -158,3 +158,18 @@ def test_a_wait_that_cannot_be_is_refused(argv: list[str], what: str) -> None:
     """ASK-2: from 1 minute to 8 hours, and only where somebody is asked."""
     with pytest.raises(UsageError, match=what):
         parse_run(argv)
+
+
+def test_secrets_are_for_runs_with_a_gate_of_their_own() -> None:
+    """INS-5: each once; not where a server's task or nobody's gate would have to hold the value."""
+    assert parse_run(["--secret", "A", "--secret=B", "--secret", "A", "true"]).secrets == ("A", "B")
+    assert parse_run(["--secret", "A", "--ask", "true"]).secrets == ("A",)
+    for argv, what in (
+        (["--secret", "A", "--wait", "true"], "--secret cannot be had with --wait yet"),
+        (["--secret", "A", "--no-network", "true"], "--secret has no meaning without a gate"),
+    ):
+        with pytest.raises(UsageError, match=what):
+            parse_run(argv)
+    with pytest.raises(UsageError, match="tasks of the server cannot be given secrets yet"):
+        parse_run(["--secret", "A", "--", "true"], only=frozenset({"--quiet"}))
+    assert parse_run(["--quiet", "--", "true", "--secret"], only=frozenset({"--quiet"})).command == ("true", "--secret")

@@ -46,6 +46,18 @@ def test_it_is_set_listed_tested_and_forgotten(state: str, capsys: pytest.Captur
     assert main(["secret", "test", "TOKEN"]) == 78
 
 
+def test_a_file_that_cannot_be_read_hides_no_other(state: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """INS-5: it is a line of its own."""
+    assert main([*SET, "--from-env", "A"]) == 0
+    assert main(["secret", "set", "BROKEN", "--host", "a.test", "--from-env", "A"]) == 0
+    with open(f"{state}/secrets/BROKEN.json", "w", encoding="ascii") as file:
+        file.write("{")
+    assert main(["secret", "list"]) == 0
+    told = capsys.readouterr()
+    assert "TOKEN · bearer of a.test:443" in told.out
+    assert "the secret 'BROKEN' cannot be read" in told.err
+
+
 @pytest.mark.parametrize(
     ("words", "source", "origin"),
     [
