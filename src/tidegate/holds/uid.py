@@ -18,7 +18,7 @@ import errno
 import os
 import stat
 
-from tidegate.holds import capture, linux, messages, network, uid_claims, uid_fence, uid_range, uid_routes
+from tidegate.holds import capture, linux, messages, network, uid_claims, uid_fence, uid_range, uid_routes, uid_watch
 from tidegate.holds.idmap import Mapped, make_map
 from tidegate.holds.inside import (
     DATAGRAMS,
@@ -59,6 +59,7 @@ TABLE_LOST = (
 _OURS = ("HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "MAIL")
 _TRIES = 64  # ports that are free for one protocol and family and taken for another
 _MOST_TRIED = 256  # uids
+_LOADS = 4
 
 
 class Tenant:
@@ -227,10 +228,10 @@ class UidHold(NamespaceHold):
         tenant = Tenant(claim, spec, table)
         try:
             with uid_claims.locked():
-                uid_fence.ensure()
+                _load(table)
                 _keep_at_home()
                 tenant.settle(spec)
-                table.remember(claim.uid)
+                _expect(table, claim.uid)
             spec = spec.replace(env=_environment(spec.env, claim.uid), strict=True, writable=(), closed=())
             tenant.hand_over(deliver)
             task = super()._launch(spec, deliver, finish, tenant)
@@ -247,16 +248,43 @@ class UidHold(NamespaceHold):
         return task
 
 
-def prepare() -> None:
+def prepare(watch: TableWatch | None = None) -> None:
     """See that users of the range can be held here, and load what holds all of them: the table and its routes.
+
+    A watch then knows the table.
 
     Raises:
         StartError: naming what is missing.
     """
     require()
     with uid_claims.locked():
-        uid_fence.ensure()
+        _load(watch)
     _keep_at_home()
+
+
+def _load(watch: TableWatch | None) -> None:
+    """Load the table where it is not as it must be.
+
+    What the watch takes for it was looked at *before* it was compared: who changes it in between is noticed, too.
+    """
+    for _ in range(_LOADS):
+        seen = uid_watch.look()
+        if not uid_fence.ensure():
+            if watch is not None:
+                watch.know(seen)
+            return
+    raise _being_changed()
+
+
+def _expect(watch: TableWatch, uid: int) -> None:
+    """From here on the watcher sees to the table, and to the user's place, which has just been made."""
+    if watch.altered():
+        raise _being_changed()
+    watch.expect(uid)
+
+
+def _being_changed() -> StartError:
+    return uid_fence.cannot_load("somebody changes it all the time")
 
 
 def require() -> None:

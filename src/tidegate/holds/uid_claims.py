@@ -46,7 +46,12 @@ class Claim:
         self._elements = elements
         _write(self.descriptor, elements)
         try:
-            uid_fence.change("create", elements)
+            try:
+                uid_fence.change("create", elements)
+            except uid_fence.NftError:
+                # Its last user's: the note of it is gone with the folder, or was read in another network.
+                uid_fence.forget(uid_fence.places_of(self.uid))
+                uid_fence.change("create", elements)
         except uid_fence.NftError as error:
             raise uid_fence.cannot_load(str(error)) from error
 

@@ -14,7 +14,7 @@ import subprocess
 from threading import Thread
 
 from tidegate.holds import attempt_log, linux
-from tidegate.holds.uid_table import FAMILY, LOG_GROUP, OWN, TABLE, change_text, table_text
+from tidegate.holds.uid_table import FAMILY, GUARDED, LOG_GROUP, OWN, TABLE, change_text, mark_of, table_text
 from tidegate.model.errors import StartError
 
 TYPE_CHECKING = False
@@ -35,14 +35,17 @@ class NftError(Exception):
     """nft said no; its first line."""
 
 
-def ensure() -> None:
-    """See that the table is loaded and whole; load it where it is not.
+def ensure() -> bool:
+    """See that the table is loaded and whole; load it where it is not, and say whether that was needed.
 
     Raises:
         StartError: where it cannot be loaded, or another one is in use.
     """
     try:
-        whole = _load()
+        now, wanted = rules(), reference()
+        if now == wanted:
+            return False
+        whole = _load(now, wanted)
     except NftError as error:
         raise cannot_load(str(error)) from error
     if not whole:
@@ -51,14 +54,11 @@ def ensure() -> None:
             fix="wait until they have ended, or end them; `tidegate doctor` tells more",
             code="uid-table",
         )
+    return True
 
 
-def _load() -> bool:
-    """Load the table where it is not as it must be; whether it is then."""
-    now = rules()
-    wanted = reference()
-    if now == wanted:
-        return True
+def _load(now: list[Any] | None, wanted: list[Any]) -> bool:
+    """Load the table in the place of what is there now; whether it is as it must be then."""
     if now is not None and living():
         return False
     replace = "" if now is None else f"delete table {FAMILY} {TABLE}\n"
@@ -109,6 +109,22 @@ def living() -> dict[str, list[Any]]:
             one = item.get(kind)
             if one and one.get("elem") and one["name"] not in COUNTS:
                 found[one["name"]] = one["elem"]
+    return found
+
+
+def places_of(uid: int) -> list[tuple[str, str]]:
+    """What a user has in the table; guarded ports are nobody's in particular.
+
+    Raises:
+        NftError: where the table cannot be read.
+    """
+    found = []
+    for name, elements in living().items():
+        for one in elements:
+            key, *value = one if isinstance(one, list) else (one,)
+            parts = key["concat"] if isinstance(key, dict) else [key]
+            if name != GUARDED and parts[0] in (uid, mark_of(uid)):
+                found.append((name, " : ".join((" . ".join(map(str, parts)), *map(str, value)))))
     return found
 
 

@@ -187,5 +187,11 @@ def elements(uid: int, ports: Ports) -> list[tuple[str, str]]:
 
 
 def change_text(word: str, changes: Iterable[tuple[str, str]]) -> str:
-    """A transaction that creates (fails where there is one), adds or deletes elements."""
-    return "".join(f"{word} element {FAMILY} {TABLE} {name} {{ {element} }}\n" for name, element in changes)
+    """A transaction that creates (fails where there is one), adds or deletes elements.
+
+    A port may be guarded already: of another family's listener, or by what a killed run left.
+    """
+    return "".join(
+        f"{'add' if word == 'create' and name == GUARDED else word} element {FAMILY} {TABLE} {name} {{ {element} }}\n"
+        for name, element in changes
+    )

@@ -2,7 +2,8 @@
 
 The kernel tells of every change of nftables (NFNLGRP_NFTABLES). What is said about elements of others is passed over;
 after anything else about our table, and after messages were lost, its chains and rules are read again and compared,
-byte by byte, with what they were when the task was launched. Raw netlink, because who watches runs no programs.
+byte by byte, with what they were when the table was last found to be what it must be. Raw netlink, because who watches
+runs no programs.
 
 Rules of the file: a table that cannot be read has been changed. linux/netfilter/nf_tables.h, nfnetlink(7).
 """
@@ -38,7 +39,7 @@ class TableWatch:
     """The table as it is now, and a socket that is readable when anything of nftables changes."""
 
     def __init__(self) -> None:
-        """Begin to listen; `remember` says from when on nothing may change.
+        """Begin to listen; `know` and `expect` say what may not change.
 
         Raises:
             OSError: where this process may not.
@@ -53,13 +54,12 @@ class TableWatch:
         self._known = b""
         self._places: tuple[bytes, ...] = ()
 
-    def remember(self, uid: int) -> None:
-        """Take the table as it is for what it must be, and this user's elements for what it needs.
+    def know(self, table: bytes) -> None:
+        """Take this (see `look`) for what the table must be. What was changed since this began to listen is seen."""
+        self._known = table
 
-        Raises:
-            OSError: where it cannot be read.
-        """
-        self._known = _look()
+    def expect(self, uid: int) -> None:
+        """From now on the elements of this user may not go."""
         # NFTA_DATA_VALUE: a key of one word, and the first of two
         self._places = tuple(struct.pack("=HHI", size, 1, uid) for size in (8, 12))
 
@@ -89,10 +89,7 @@ class TableWatch:
                 doubtful = doubtful or what not in (_NEW_ELEMENT, _DELETE_ELEMENT)
         if not doubtful:
             return False
-        try:
-            return _look() != self._known
-        except OSError:
-            return True
+        return look() != self._known or not self._known
 
     def close(self) -> None:
         """Listen no more."""
@@ -112,16 +109,18 @@ def add_own(wire: socket, uid: int, port: int) -> None:
     netlink.transact(wire, nft.transaction([add]))
 
 
-def _look() -> bytes:
-    """The table, its chains and rules, as the kernel lists them."""
-    wire = netlink.connect(netlink.NETLINK_NETFILTER)
+def look() -> bytes:
+    """The table, its chains and rules, as the kernel lists them; b'' where there is none, or it cannot be read."""
     try:
-        found = [body for what in (_GET_TABLE, _GET_CHAIN, _GET_RULE) for body in _list(wire, what)]
+        wire = netlink.connect(netlink.NETLINK_NETFILTER)
+    except OSError:
+        return b""
+    try:
+        return b"".join(body for what in (_GET_TABLE, _GET_CHAIN, _GET_RULE) for body in _list(wire, what))
+    except OSError:
+        return b""
     finally:
         wire.close()
-    if not found:
-        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), f"the table {TABLE}")
-    return b"".join(found)
 
 
 def _list(wire: socket, what: int) -> Iterator[bytes]:

@@ -37,7 +37,6 @@ class UserTable:
         self._clock = clock
         self._tell = tell
         self._watch: TableWatch | None = None
-        self._mending = False
 
     async def open(self) -> None:
         """Load it and begin to watch; an ordinary user has none."""
@@ -47,7 +46,7 @@ class UserTable:
             watch = TableWatch()
             try:
                 await in_thread(LeasedHold(UID, self._state, self._clock).sweep)
-                watch.remember(0)
+                await in_thread(prepare, watch)
             except BaseException:
                 watch.close()
                 raise
@@ -55,29 +54,31 @@ class UserTable:
             self._tell("hold.unavailable", hold="uid", reason=str(error))
             return
         self._watch = watch
-        self._loop.add_reader(watch.fileno(), self._changed)
+        self._listen()
+
+    def _listen(self) -> None:
+        if self._watch is not None:
+            self._loop.add_reader(self._watch.fileno(), self._changed)
 
     def _changed(self) -> None:
-        if self._watch is not None and self._watch.altered() and not self._mending:
-            self._mending = True
-            start(self._mend(), "putting the table back")
+        if self._watch is not None and self._watch.altered():
+            self._loop.remove_reader(self._watch.fileno())  # what happens meanwhile is looked at afterwards
+            start(self._mend(self._watch), "putting the table back")
 
-    async def _mend(self) -> None:
+    async def _mend(self, watch: TableWatch) -> None:
         import asyncio
 
         self._tell("hold.table-lost", hold="uid")
         for pause in AGAIN:
             await asyncio.sleep(pause)
             try:
-                await in_thread(prepare)
-                if self._watch is not None:
-                    self._watch.remember(0)
+                await in_thread(prepare, watch)
             except (TidegateError, OSError):
                 continue
             break
         else:
             self._tell("hold.unavailable", hold="uid", reason="its table cannot be put back")
-        self._mending = False
+        self._listen()
 
     def close(self) -> None:
         """Watch no more; the table stays."""

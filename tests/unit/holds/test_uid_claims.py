@@ -79,3 +79,26 @@ def test_a_folder_that_is_not_roots_alone_is_refused() -> None:
         print(error.code)
     """
     assert fenced(code) == "uid-claims\n"
+
+
+def test_what_a_killed_holder_left_unnoted_is_no_hindrance() -> None:
+    """HLD-8: the folder was removed, or another network's run has emptied the note: its user's place is made anew.
+
+    A port that is guarded already, which somebody else had, is no reason to fail.
+    """
+    code = """
+    import shutil
+    services = {('127.0.0.1', 5432): 4004, ('::1', 5432): 4005}
+    for uid in (30001, 30002):
+        uid_claims.claim(uid).enter(elements(uid, Ports(uid, 8, 7, services if uid == 30001 else None)))
+    uid_fence.change('add', [('own', '30001 . 8080')])
+    shutil.rmtree(uid_claims.FOLDER)
+    again = uid_claims.claim(30001)
+    again.enter(elements(30001, Ports(30002)))
+    print(uid_fence.places_of(30001), len(uid_fence.places_of(30002)))
+    """
+    places = [
+        ("proxy", "30001 : 30002"), ("marks", "30001 : 1966145536"), ("same", "1966145536 . 1966145536"),
+        ("gates", "30001 . 30002"),
+    ]  # fmt: skip
+    assert fenced(code) == f"{places} 8\n"
