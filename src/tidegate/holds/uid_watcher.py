@@ -132,7 +132,9 @@ class UidWatcher(Watcher):
             self._ports.add(port)
 
     def _judged(self, _identity: int, _wire: int, where: bytes, *, unix: bool) -> bytes:
-        if unix and len(where) > PATH_AT and not where[PATH_AT] and not self._is_own(where[PATH_AT:]):
+        if not unix:
+            look(self._table, self._init)  # what the table said no to a moment ago is not made in its absence
+        elif len(where) > PATH_AT and not where[PATH_AT] and not self._is_own(where[PATH_AT:]):
             raise RefusedError(errno.ECONNREFUSED)
         return where
 

@@ -11,7 +11,7 @@ import textwrap
 import pytest
 
 from tests.holds import held
-from tests.unit.holds.uid_apart import NEEDS_ROOT
+from tests.unit.holds.uid_apart import NEEDS_ROOT, fenced
 
 pytestmark = NEEDS_ROOT
 
@@ -76,3 +76,28 @@ def test_a_task_is_ended_when_its_table_is_changed(act: str) -> None:
     finally:
         runner.kill()
         runner.communicate()
+
+
+def test_no_connection_is_made_in_the_absence_of_the_table() -> None:
+    """HLD-7: a task that connects in a loop gets none after the table was removed; it is ended instead."""
+    code = """
+    from tidegate.holds.uid_watcher import TABLE_GONE, UidWatcher
+    watch = uid_watch.TableWatch()
+    watch.know(uid_watch.look())
+    task = os.fork()
+    if task == 0:
+        import time
+        time.sleep(60)
+    watcher = UidWatcher.__new__(UidWatcher)
+    watcher._table, watcher._init = watch, os.pidfd_open(task)
+    place = bytes((2, 0, 0, 9, 127, 0, 0, 1)) + bytes(8)
+    print(watcher._judged(0, -1, place, unix=False) == place)
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        uid_fence.run(('flush', 'ruleset'))
+        watcher._judged(0, -1, place, unix=False)
+        os._exit(0)
+    print(os.waitpid(child, 0)[1] >> 8 == TABLE_GONE, os.waitpid(task, 0)[1])
+    """
+    assert fenced(code) == "True\nTrue 9\n"
