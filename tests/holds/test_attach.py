@@ -124,6 +124,7 @@ WEAK = [
     (("--network", "none", "--cap-add", "NET_ADMIN"), "NET_ADMIN"),
     (("--network", "none", "-v", "/run:/host-run"), "/run of this machine"),
     (("--network", "host"), "network"),
+    (("--network", "none", "--security-opt", "seccomp=unconfined"), "no filter of system calls"),
 ]
 
 

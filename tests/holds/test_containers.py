@@ -180,6 +180,26 @@ def test_shares_are_given_and_nothing_else(held: Held) -> None:
     assert not (share / "new").exists()
 
 
+def test_a_task_does_not_find_what_another_was_given(held: Held) -> None:
+    """Also where it shares the temporary folder: no variables and no sockets of another task (GAT-2, HLD-14)."""
+    place = held.product.home / "temporary"
+    place.mkdir()
+    held.product.environment["TMPDIR"] = str(place)
+    command = ("sh", "-c", "echo up; sleep 1000")
+    first = held.product.start(*held.words("--container-option", "env=KEY=secret", command=command))
+    assert first.stdout is not None
+    try:
+        assert first.stdout.readline() == "up\n"
+        script = f"ls {place}; ls -R {held.product.state}; true"  # podman would copy what a folder in memory covers
+        done = held.sh(script, "--share", str(place), "--share", str(held.product.home / ".local"))
+        assert (done.returncode, done.stdout) == (0, f"{held.product.state}:\n"), done.stderr
+        assert list((held.product.state / "run" / "containers").iterdir())
+    finally:
+        first.terminate()
+        first.communicate(timeout=PATIENCE)
+    assert list((held.product.state / "run" / "containers").iterdir()) == []
+
+
 @pytest.mark.parametrize("path", ["/", "/proc", "/sys"])
 def test_the_machine_itself_cannot_be_shared(held: Held, path: str) -> None:
     """What would undo the hold is refused by name, and nothing runs (HLD-7)."""

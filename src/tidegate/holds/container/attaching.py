@@ -48,6 +48,8 @@ class Attached:
         other = networks_of(found) - _ALONE
         if other:
             weak.append(f"it has another network ({', '.join(sorted(other))})")
+        if not is_filtered(self.pid):
+            weak.append("it has no filter of system calls")
         if weak:
             raise StartError(
                 f"the container {container} cannot be held: {'; '.join(weak)}",
@@ -79,6 +81,15 @@ class Attached:
                 fix="start it with --network none",
                 code="container-network",
             )
+
+
+def is_filtered(pid: int) -> bool:
+    """Whether a process has a seccomp filter. Without one it has sockets that no network namespace holds (vsock)."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
+            return any(line.split() == ["Seccomp:", "2"] for line in status)
+    except OSError:
+        return False
 
 
 def networks_of(found: Mapping[str, Any]) -> set[str]:

@@ -99,12 +99,12 @@ class ContainerHold:
         engine = self.engine
         if not engine.has_image(wish.image):
             raise engine.without_image(wish.image)
-        self.sweep()
+        self.sweep(wish.state)
         plan = make_plan(spec, os.geteuid())
         name = f"tidegate-{spec.run_id or os.getpid()}-{os.urandom(3).hex()}"
         transport = self._transport(wish)
         labels = {LABEL_RUN: spec.run_id, LABEL_OWNER: owner.me()}
-        folder = WorkFolder()
+        folder = WorkFolder(wish.state)
         channel: Channel | None = None
         try:
             channel = transport.open(engine, _way(spec, name, labels, folder.path), deliver)
@@ -121,11 +121,11 @@ class ContainerHold:
             raise
         return self._attend(spec, worker, channel, folder)
 
-    def sweep(self) -> None:
+    def sweep(self, state: str = "") -> None:
         """Remove the containers whose owner has ended."""
         from tidegate.holds.container.sweep import sweep
 
-        sweep(self.engine)
+        sweep(self.engine, state=state)
 
     def _transport(self, wish: Container) -> Transport:
         from tidegate.holds.container.choice import choose

@@ -34,7 +34,7 @@ def sweep_volumes(engine: Engine) -> list[str]:
     return left
 
 
-def sweep(engine: Engine, kept: frozenset[str] = frozenset()) -> list[str]:
+def sweep(engine: Engine, kept: frozenset[str] = frozenset(), state: str = "") -> list[str]:
     """Remove what nobody owns any more; the ids of that. `kept` are ids of containers that stay.
 
     Raises:
@@ -44,5 +44,5 @@ def sweep(engine: Engine, kept: frozenset[str] = frozenset()) -> list[str]:
     ours.sort(key=lambda found: found.get(LABEL_PART) != WORKER)  # podman keeps a network that somebody is in
     left = [found["id"] for found in ours if found["id"] not in kept and owner.is_gone(found.get(LABEL_OWNER, ""))]
     engine.remove(*left)
-    sweep_folders()
+    sweep_folders(state)
     return left

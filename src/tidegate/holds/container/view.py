@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 
+from tidegate.holds.container.engine import PODMAN
 from tidegate.holds.container.weakness import is_engines_socket
 from tidegate.holds.mountinfo import is_within
 from tidegate.model.errors import StartError
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 MOST_MOUNTS = 1000
 
 
-def mounts_of(spec: LaunchSpec, plan: Plan) -> list[str]:
-    """Options of `create` that give the worker its files.
+def mounts_of(spec: LaunchSpec, plan: Plan, engine: str) -> list[str]:
+    """Options of `create` of this engine that give the worker its files.
 
     Raises:
         StartError: for what cannot be mounted into a container.
@@ -62,7 +63,7 @@ def mounts_of(spec: LaunchSpec, plan: Plan) -> list[str]:
             found[path] = _bind(path, readonly=False)
     for path in plan.hidden:
         if seen(path):
-            found[path] = f"type=tmpfs,dst={_named(path)},tmpfs-mode=0000" if os.path.isdir(path) else _nothing(path)
+            found[path] = _empty(path, engine) if os.path.isdir(path) else _nothing(path)
     for path in plan.sockets:
         if seen(path):
             found[path] = _nothing(path)
@@ -82,6 +83,11 @@ def file_mount(source: str, target: str) -> list[str]:
 
 def _bind(path: str, *, readonly: bool) -> str:
     return f"type=bind,src={_named(path)},dst={_named(path)}" + (",readonly" if readonly else "")
+
+
+def _empty(path: str, engine: str) -> str:
+    """A folder with nothing in it: podman would else fill it with what it is to cover."""
+    return f"type=tmpfs,dst={_named(path)},tmpfs-mode=0000" + (",notmpcopyup" if engine == PODMAN else "")
 
 
 def _nothing(path: str) -> str:

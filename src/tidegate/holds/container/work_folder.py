@@ -1,6 +1,10 @@
 """A folder for what a container is given by its engine: private to this user, gone with the task.
 
-A file in it says whose it is, so that one that a crash left is found by the next task.
+    <state>/run/containers/tidegate-container-*    of a task: its variables, and a relay's sockets
+    /run/user/UID, or the temporary folder         where there is no state: to try a transport
+
+In the state folder, since every hold hides that whole: a task that shares /tmp would find the others' there. A file in
+it says whose it is, so that one that a crash left is found by the next task.
 """
 
 from __future__ import annotations
@@ -10,16 +14,24 @@ import shutil
 import tempfile
 
 from tidegate.holds.container import owner
+from tidegate.model.errors import StartError
 
 _PREFIX = "tidegate-container-"
 _OWNER = "owner"
+_BELOW = "run/containers"
 
 
 class WorkFolder:
-    """One such folder, below /run/user where there is one, else below the folder for temporary files."""
+    """One such folder. `state` is tidegate's own, '' for none."""
 
-    def __init__(self) -> None:
-        self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=_place())
+    def __init__(self, state: str = "") -> None:
+        place = _place(state)
+        try:
+            for folder in (state, os.path.dirname(place), place) if state else ():
+                os.makedirs(folder, 0o700, exist_ok=True)  # one by one: the mode is the last one's only
+            self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=place)
+        except OSError as error:
+            raise StartError(f"{place} cannot be written: {error.strerror}", code="work-folder") from None
         with open(os.path.join(self.path, _OWNER), "w", encoding="utf-8") as file:
             file.write(owner.me())
 
@@ -28,14 +40,13 @@ class WorkFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def sweep_folders() -> list[str]:
+def sweep_folders(state: str = "") -> list[str]:
     """Remove this user's folders whose owner has ended; their paths. Never raises."""
-    place = _place()
     left = []
-    for name in os.listdir(place) if os.path.isdir(place) else ():
-        path = os.path.join(place, name)
+    places = {place for place in (_place(state), _place("")) if os.path.isdir(place)}
+    for path in [os.path.join(place, name) for place in places for name in os.listdir(place)]:
         try:
-            if not name.startswith(_PREFIX) or os.lstat(path).st_uid != os.geteuid():
+            if not os.path.basename(path).startswith(_PREFIX) or os.lstat(path).st_uid != os.geteuid():
                 continue
             with open(os.path.join(path, _OWNER), encoding="utf-8") as file:
                 if not owner.is_gone(file.read(1000)):
@@ -47,6 +58,8 @@ def sweep_folders() -> list[str]:
     return left
 
 
-def _place() -> str:
+def _place(state: str) -> str:
+    if state:
+        return os.path.join(state, _BELOW)
     runtime = f"/run/user/{os.getuid()}"
     return runtime if os.access(runtime, os.W_OK) else tempfile.gettempdir()

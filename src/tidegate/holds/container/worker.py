@@ -106,7 +106,7 @@ def create_worker(
         *_init(engine),
         "--no-healthcheck",  # commands of the image's own, which the engine would run beside the task
         *("--workdir", spec.cwd),
-        *mounts_of(spec, plan),
+        *mounts_of(spec, plan, engine.name),
         *("--env-file", variables_file(folder, spec.env, image_variables(engine.image(image)))),
         *_proxies(spec.env),
         *(part for key, value in {**labels, LABEL_PART: PART}.items() for part in ("--label", f"{key}={value}")),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from typing import Any
 
 import pytest
 
-from tidegate.holds.container.attaching import interfaces_of, networks_of
+from tidegate.holds.container.attaching import interfaces_of, is_filtered, networks_of
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,34 @@ def test_the_network_itself_is_looked_at() -> None:
     finally:
         child.kill()
         child.wait()
+
+
+@pytest.mark.parametrize(("mode", "is_one"), [("0", False), ("2", True)])
+def test_a_process_with_a_filter_is_told_from_one_without(mode: str, is_one: bool) -> None:
+    """By what the kernel says of it; who is gone has none (HLD-4, HLD-13)."""
+    child = subprocess.Popen([sys.executable, "-c", FILTERED, mode], stdout=subprocess.PIPE)
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"up\n"
+        child.stdout.close()
+        assert is_filtered(child.pid) is is_one
+    finally:
+        child.kill()
+        child.wait()
+    assert not is_filtered(1 << 22)
+
+
+FILTERED = """
+import ctypes, sys, time
+call = ctypes.CDLL(None).prctl
+code = ctypes.create_string_buffer(bytes((6, 0, 0, 0, 0, 0, 0xFF, 0x7F)))  # BPF_RET, SECCOMP_RET_ALLOW
+program = ctypes.create_string_buffer(bytes((1, 0, 0, 0, 0, 0, 0, 0)) + ctypes.addressof(code).to_bytes(8, "little"))
+if sys.argv[1] == "2":
+    assert call(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
+    assert call(22, 2, ctypes.c_void_p(ctypes.addressof(program)), 0, 0) == 0  # PR_SET_SECCOMP, filter
+print("up", flush=True)
+time.sleep(1000)
+"""
 
 
 def test_a_process_that_is_gone_has_none() -> None:

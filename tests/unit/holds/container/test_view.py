@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tidegate.holds.container.engine import DOCKER, PODMAN
 from tidegate.holds.container.view import file_mount, mounts_of
 from tidegate.holds.hold import LaunchSpec, Share
 from tidegate.holds.plan import make_plan
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def view(workspace: Path, **more: Any) -> list[str]:
+def view(workspace: Path, engine: str = DOCKER, **more: Any) -> list[str]:
     """The mounts of a worker with this workspace."""
     spec = LaunchSpec(argv=("x",), env={"HOME": "/"}, cwd=str(workspace), workspace=str(workspace), **more)
-    options = mounts_of(spec, make_plan(spec, os.geteuid()))
+    options = mounts_of(spec, make_plan(spec, os.geteuid()), engine)
     assert options[::2] == ["--mount"] * (len(options) // 2)
     return options[1::2]
 
@@ -38,6 +39,13 @@ def test_what_is_protected_in_it_is_bound_over_itself(tmp_path: Path) -> None:
     assert f"type=bind,src={tmp_path}/.git/hooks,dst={tmp_path}/.git/hooks,readonly" in found
     assert f"type=bind,src={tmp_path}/.git,dst={tmp_path}/.git" in found
     assert f"type=tmpfs,dst={tmp_path}/state,tmpfs-mode=0000" in found
+
+
+def test_what_is_hidden_is_empty_with_each_engine(tmp_path: Path) -> None:
+    """What lies under a folder in memory is copied into it by podman, unless it is told not to (HLD-14, HLD-15)."""
+    (tmp_path / "state").mkdir()
+    found = view(tmp_path, PODMAN, hidden=(f"{tmp_path}/state",))
+    assert f"type=tmpfs,dst={tmp_path}/state,tmpfs-mode=0000,notmpcopyup" in found
 
 
 def test_protected_files_elsewhere_are_not_there_at_all(tmp_path: Path) -> None:

@@ -22,6 +22,16 @@ def test_it_is_private_and_goes() -> None:
     assert not os.path.exists(folder.path)
 
 
+def test_that_of_a_task_is_in_the_state_folder(tmp_path: Path) -> None:
+    """Which every hold hides: a task that shares /tmp does not find another's variables and sockets (GAT-2, HLD-14)."""
+    folder = WorkFolder(str(tmp_path / "state"))
+    assert Path(folder.path).parent == tmp_path / "state/run/containers"
+    assert os.stat(tmp_path / "state").st_mode & 0o777 == 0o700
+    assert sweep_folders(str(tmp_path / "state")) == []
+    Path(folder.path, "owner").write_text(Path(folder.path, "owner").read_text().rpartition("/")[0] + "/0")
+    assert folder.path in sweep_folders(str(tmp_path / "state"))
+
+
 def test_one_that_a_crash_left_is_found(tmp_path: Path) -> None:
     """HLD-8: that of a process that was killed goes, that of a living one stays, and so does what is none of ours."""
     program = (
