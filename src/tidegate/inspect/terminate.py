@@ -7,8 +7,9 @@ Rules of the file:
 * TLS 1.2 and newer on both sides, no renegotiation (it would let bytes stand before those that were judged).
 * A session to a destination is resumed only for the same host, port and protocols, and for an hour at most: OpenSSL
   does not verify the certificate again. We never have a certificate of our own to show, so no identity is resumed.
-* Contexts and sessions are few and bounded: one context for each protocol list to all destinations, one for each host
-  and protocol to the task, renewed with its leaf.
+* Contexts and sessions are few and bounded: one context for each protocol list to all destinations, shared by all tasks
+  with the same roots (to read a system's roots takes tens of milliseconds, in which nobody is served), one for each
+  host and protocol to the task, renewed with its leaf. Sessions belong to one task.
 
 Errors are ssl.SSLError, which is an OSError. It owns no socket; leafs get into OpenSSL through a file that is only
 memory (memfd_create(2)).
@@ -20,6 +21,7 @@ import contextlib
 import os
 import ssl
 from collections import OrderedDict
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tidegate.inspect.authority import NotCoveredError
@@ -40,6 +42,7 @@ H1 = b"http/1.1"
 H2 = b"h2"
 SPOKEN = (H2, H1)
 CACHED = 256  # contexts of leafs, and sessions: a few KiB each
+VERIFYING = 16  # contexts to destinations: a MiB each
 SESSION_SECONDS = 3600.0
 _FLAGS = ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
 
@@ -130,6 +133,8 @@ class Tls:
 
     def worked(self) -> None:
         """Let the next connection resume this one's session, if the destination gave one."""
+        if self._tls.session_reused:
+            return  # it is kept already, and to take it out again costs as much as half a handshake
         session = self._tls.session
         if self._keep is not None and session is not None and session.has_ticket:
             self._keep(session)
@@ -150,13 +155,26 @@ class Tls:
         return Reason.UPSTREAM_TLS, word.replace("_", " ").lower() or "it ended before the handshake did"
 
 
+@lru_cache(maxsize=VERIFYING)
+def verifying(roots: str, alpn: tuple[bytes, ...]) -> ssl.SSLContext:
+    """Return the context to destinations: it verifies against the roots, PEM, and checks the host's name."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= _FLAGS
+    if roots:
+        context.load_verify_locations(cadata=roots)
+    if alpn:
+        context.set_alpn_protocols([name.decode("ascii") for name in alpn])
+    return context
+
+
 class Contexts:
     """The ends of TLS for one task: see model.seams.Inspector. `roots` are PEM, `wall` gives Unix time in seconds.
 
     `spoken` are the protocols that are offered on.
     """
 
-    __slots__ = ("_authority", "_leafs", "_roots", "_sessions", "_spoken", "_upstream", "_wall")
+    __slots__ = ("_authority", "_leafs", "_roots", "_sessions", "_spoken", "_wall")
 
     def __init__(
         self, authority: Authority, roots: str, wall: Callable[[], float], spoken: tuple[bytes, ...] = SPOKEN
@@ -165,7 +183,6 @@ class Contexts:
         self._authority = authority
         self._roots = roots
         self._wall = wall
-        self._upstream: dict[tuple[bytes, ...], ssl.SSLContext] = {}
         self._leafs: OrderedDict[tuple[str, bytes], tuple[ssl.SSLContext, float]] = OrderedDict()
         self._sessions: OrderedDict[tuple[str, int, bytes], tuple[ssl.SSLSession, float]] = OrderedDict()
 
@@ -180,9 +197,7 @@ class Contexts:
 
     def upstream(self, destination: Destination, alpn: tuple[bytes, ...]) -> Tls:
         """Return the client's end of a connection to a destination."""
-        context = self._upstream.get(alpn)
-        if context is None:
-            context = self._upstream[alpn] = self._verifying(alpn)
+        context = verifying(self._roots, alpn)
         key = destination.host.text, destination.port, b",".join(alpn)
         known = self._sessions.get(key)
         session = known[0] if known is not None and known[1] > self._wall() else None
@@ -225,16 +240,6 @@ class Contexts:
 
         return Http2(decision, limits, open_line, failure)
 
-    def _verifying(self, alpn: tuple[bytes, ...]) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # verifies, and checks the host's name
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.options |= _FLAGS
-        if self._roots:
-            context.load_verify_locations(cadata=self._roots)
-        if alpn:
-            context.set_alpn_protocols([name.decode("ascii") for name in alpn])
-        return context
-
     def _showing(self, host: Host, alpn: bytes) -> tuple[ssl.SSLContext, float]:
         try:
             leaf = self._authority.mint(host)
@@ -245,6 +250,9 @@ class Contexts:
         # A client that ends its direction without a close_notify still gets its answer; a request that is cut short
         # shows by its framing. What a destination says has to be whole.
         context.options |= _FLAGS | ssl.OP_IGNORE_UNEXPECTED_EOF
+        # No session is resumed on the task's side: it would spare the gate nothing but one signature, and telling of it
+        # costs every connection a packet.
+        context.num_tickets = 0
         memory = os.memfd_create("leaf", os.MFD_CLOEXEC)
         try:
             os.write(memory, leaf.pem)

@@ -151,12 +151,48 @@ def test_only_protocols_that_are_spoken_are_offered_on(world: World, offered: tu
 
 def test_no_list_of_a_client_makes_more_contexts(world: World) -> None:
     """GAT-5: a context with all roots is large; whatever a hello repeats, there are five lists at most."""
+    terminate.verifying.cache_clear()
     for at in range(64):
         alpn = tuple(b"h2" if at >> bit & 1 else b"http/1.1" for bit in range(6))
         offered = world.contexts.offers(alpn)
         assert offered is not None
         world.contexts.upstream(to("a.test"), offered)
-    assert len(world.contexts._upstream) <= 4
+    assert terminate.verifying.cache_info().currsize <= 4
+
+
+def test_tasks_share_what_verifies_and_nothing_else(world: World) -> None:
+    """GAT-11: roots are read once for all tasks that trust the same; a session stays with its task."""
+    other = World()
+    other.contexts = Contexts(other.authority, world.origin.cert_pem.bytes().decode(), lambda: other.now)
+    other.server = world.server
+    before = terminate.verifying.cache_info().misses
+    world.reach()[0].worked()
+    ours, theirs = other.reach()
+    assert terminate.verifying.cache_info().misses == before + 1
+    assert not theirs.session_reused
+    ours.worked()
+    assert world.reach()[1].session_reused
+    assert other.reach()[1].session_reused
+
+
+def test_a_client_of_the_task_gets_no_ticket(world: World) -> None:
+    """INS-3: nothing is told after the handshake, so an answer is the first packet behind it."""
+    ours = world.client("a.test")
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False
+    client.verify_mode = ssl.CERT_NONE
+    come, go = ssl.MemoryBIO(), ssl.MemoryBIO()
+    theirs = client.wrap_bio(come, go, server_hostname="a.test")
+    said = b""
+    done = False
+    while not done:
+        with contextlib.suppress(ssl.SSLWantReadError):
+            theirs.do_handshake()
+        ours.feed(go.read())
+        done = ours.shake()
+        said = ours.take()
+        come.write(said)
+    assert said == b""
 
 
 def test_large_writes_are_whole(world: World) -> None:
@@ -181,10 +217,9 @@ def test_large_writes_are_whole(world: World) -> None:
 def test_old_versions_are_not_spoken(world: World) -> None:
     """INS-3: TLS 1.2 at least, on both sides."""
     world.client("a.test")
-    world.contexts.upstream(to("a.test"), ())
-    contexts = [context for context, _ in world.contexts._leafs.values()] + list(world.contexts._upstream.values())
+    contexts = [context for context, _ in world.contexts._leafs.values()] + [terminate.verifying("", ())]
     assert {context.minimum_version for context in contexts} == {ssl.TLSVersion.TLSv1_2}
     assert all(context.options & ssl.OP_NO_RENEGOTIATION for context in contexts)
-    (verifying,) = world.contexts._upstream.values()
+    verifying = contexts[-1]
     assert verifying.verify_mode is ssl.CERT_REQUIRED
     assert verifying.check_hostname
