@@ -109,10 +109,7 @@ class Tenant:
 
     def plan(self, spec: LaunchSpec) -> Plan:
         """What the task sees: the workspace and shares as its own, nothing of who owns the folders above them."""
-        places = dict.fromkeys(
-            path for path in (spec.workspace, *(os.path.realpath(s.path) for s in spec.shares)) if path
-        )
-        shown = [path for path in places if not is_within(path, "/dev") or is_within(path, "/dev/shm")]  # noqa: S108
+        shown = [path for path in _places(spec) if not is_within(path, "/dev") or is_within(path, "/dev/shm")]  # noqa: S108
         closed = tuple(dict.fromkeys(above for above in map(closed_above, shown) if above))
         owner = os.stat(spec.workspace).st_uid if spec.workspace else os.geteuid()
         made = make_plan(spec, owner, ("/var/tmp", *closed))  # noqa: S108 (it is replaced)
@@ -232,7 +229,10 @@ class UidHold(NamespaceHold):
                 _keep_at_home()
                 tenant.settle(spec)
                 _expect(table, claim.uid)
-            spec = spec.replace(env=_environment(spec.env, claim.uid), strict=True, writable=(), closed=())
+            # A home that is the workspace, or lies in it, stays closed to new names; all else is read-only anyway.
+            places = _places(spec)
+            closed = tuple(one for one in spec.closed if any(is_within(os.path.realpath(one), at) for at in places))
+            spec = spec.replace(env=_environment(spec.env, claim.uid), strict=True, writable=(), closed=closed)
             tenant.hand_over(deliver)
             task = super()._launch(spec, deliver, finish, tenant)
         except OSError as error:
@@ -330,6 +330,12 @@ def none_free() -> StartError:
         fix="`tidegate doctor` names what is left",
         code="uid-none",
     )
+
+
+def _places(spec: LaunchSpec) -> tuple[str, ...]:
+    """The real paths of the workspace and what is shared."""
+    shares = (os.path.realpath(share.path) for share in spec.shares)
+    return tuple(dict.fromkeys(path for path in (spec.workspace, *shares) if path))
 
 
 def closed_above(path: str) -> str:

@@ -188,7 +188,9 @@ def _open(name: str) -> int:
         return os.open(f"{FOLDER}/{name}", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StartError(
-            f"{FOLDER}/{name} cannot be used: {error.strerror}", fix="run it as root", code="uid-claims"
+            f"{FOLDER}/{name} cannot be used: {error.strerror}",
+            fix="run it as root" if os.geteuid() else "/run must be there and writable, as a tmpfs is",
+            code="uid-claims",
         ) from error
 
 

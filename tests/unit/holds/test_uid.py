@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -40,6 +42,20 @@ def test_what_it_makes_is_the_workspace_owners(tmp_path: Path) -> None:
     assert refused == "1"
     assert {path.stat().st_uid for path in tmp_path.iterdir()} == {tmp_path.stat().st_uid}
     assert (tmp_path / "made").stat().st_mode & 0o7000 == 0
+
+
+@NEEDS_ROOT
+def test_a_home_that_is_the_workspace_takes_no_new_name() -> None:
+    """A start-up file that is not there cannot be made; what is there, and is no such file, can be changed (HLD-15)."""
+    home = held.new_base()
+    try:
+        os.mkdir(f"{home}/project")
+        script = "touch .bash_profile || echo refused; touch project/new && echo made"
+        answer = sh(script, workspace=home, closed=[home])
+        assert answer["out"].splitlines()[-2:] == ["refused", "made"], answer
+        assert os.listdir(home) == ["project"]
+    finally:
+        shutil.rmtree(home)
 
 
 @NEEDS_ROOT

@@ -102,3 +102,18 @@ def test_what_a_killed_holder_left_unnoted_is_no_hindrance() -> None:
         ("gates", "30001 . 30002"),
     ]  # fmt: skip
     assert fenced(code) == f"{places} 8\n"
+
+
+def test_a_folder_that_cannot_be_made_is_said_with_what_to_do() -> None:
+    """Root is not told to be root (HLD-7)."""
+    code = """
+    from tidegate.model.errors import StartError
+    mounts.set_attributes('/run', mounts.READ_ONLY)
+    try:
+        uid_claims.claim(30001)
+    except StartError as error:
+        print(error)
+    """
+    said = fenced(code)
+    assert "Read-only file system" in said
+    assert "/run must be there and writable" in said
