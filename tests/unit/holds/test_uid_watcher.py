@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import textwrap
@@ -76,6 +77,7 @@ def test_a_task_is_ended_when_its_table_is_changed(act: str) -> None:
     finally:
         runner.kill()
         runner.communicate()
+        shutil.rmtree(base, ignore_errors=True)
 
 
 def test_no_connection_is_made_in_the_absence_of_the_table() -> None:
