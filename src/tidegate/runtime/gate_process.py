@@ -175,11 +175,10 @@ def _give_secrets(task: GateTask, order: dict[str, Any]) -> tuple[tuple[str, ...
     Raises:
         StartError: where one cannot be had.
     """
-    import resource
-
+    from tidegate.runtime.inspection import keep_no_core
     from tidegate.runtime.secret_sources import open_secrets
 
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    keep_no_core()
     vault, variables = open_secrets(order["state"], order["secrets"], os.environ)
     task.secrets = vault
     return vault.hosts, variables

@@ -54,6 +54,17 @@ def need_readable(policy: Policy, secrets: Iterable[Stored]) -> None:
                 )
 
 
+def keep_no_core() -> None:
+    """Let no core of this process be written, which would have keys and secrets in it.
+
+    The limit is 1: where cores go to a program, the kernel asks it for 0 too, and 1 alone is kept (core(5)).
+    """
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (0 if hard == 0 else 1, hard))
+
+
 def make_reading(
     policy: Policy, task: str, roots: str, wall: Callable[[], float], hosts: Sequence[str] = ()
 ) -> Reading | None:
@@ -79,6 +90,7 @@ def make_reading(
             fix=f"pip install {wanted}",
             code="packages",
         ) from None
+    keep_no_core()
     authority = Authority(scope, task, wall)
     return Reading(
         Contexts(authority, roots, wall, (H1,) if hosts else SPOKEN),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,6 +18,9 @@ from tidegate.model.rule import Layer
 from tidegate.policy.layers import command_line, join
 from tidegate.policy.loader import load_policy
 from tidegate.runtime.inspection import PACKAGES, make_reading, wants_inspection
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 READ = join(load_policy(b"network: {runtime: {allow: [{host: a.test, methods: [GET]}]}}", "p", Layer.COMMAND_LINE))
@@ -52,6 +56,30 @@ def test_nothing_heavy_is_loaded_before(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(StartError, match="not installed") as caught:
         make_reading(READ, "t", "", time.time)  # noqa: TID251
     assert "cryptography" in caught.value.fix
+
+
+def test_the_key_gets_into_no_core(tmp_path: Path) -> None:
+    """INS-1: a process that crashes with an authority in it leaves no core; its neighbour without one does."""
+    program = (
+        "import os, resource, sys, time\nfrom tests.unit.runtime.test_inspection import READ\n"
+        "from tidegate.runtime.inspection import make_reading\n"
+        "hard = resource.getrlimit(resource.RLIMIT_CORE)[1]\nresource.setrlimit(resource.RLIMIT_CORE, (hard, hard))\n"
+        "sys.argv[1] == 'read' and make_reading(READ, 't', '', time.time)\nos.abort()\n"
+    )
+    cores = []
+    for kind in ("read", "plain"):
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, kind],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join((ROOT, os.path.join(ROOT, "src")))},
+        )
+        _, status = os.waitpid(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert os.WIFSIGNALED(status), status
+        cores.append(os.WCOREDUMP(status))
+    assert not cores[0]
+    if not cores[1]:
+        pytest.skip("this machine writes no core of the neighbour either")
 
 
 def test_the_packages_are_those_of_the_extra() -> None:
