@@ -40,6 +40,10 @@ PATIENCE = 120.0  # seconds for one call: an engine that starts containers on a 
 _LONGEST_WHY = 400
 _TRIES, _BETWEEN = 4, 1.0  # seconds, to remove a container
 _AT_ONCE = {PODMAN: ("--time", "0")}  # it would wait ten seconds for who does not end at SIGTERM; docker does not
+_NOT_REACHED = (
+    *("cannot connect to", "is the docker daemon running", "connection refused", "permission denied while"),
+    *("error during connect", "unable to resolve docker endpoint", "unable to connect to podman"),
+)
 _VM_SYSTEMS = ("docker desktop", "orbstack", "rancher desktop", "colima", "lima")
 
 
@@ -268,10 +272,15 @@ class Engine:
             return StartError(f"{self.name} has no such container", fix=f"{self.name} ps -a", code="no-container")
         if _any(low, "no such image", "image not known", "unable to find image"):
             return self.without_image("IMAGE")
-        if _any(
-            low, "cannot connect to", "is the docker daemon running", "connection refused", "permission denied while"
-        ):
+        if _any(low, *_NOT_REACHED):
             return self._down(text)
+        if "error setting rlimit" in low:
+            return StartError(
+                f"{self.name} wants higher limits for its containers than this user may set ({text[-60:]})",
+                fix="in ~/.config/containers/containers.conf, below [containers]: default_ulimits = "
+                '["nofile=1024:1024", "nproc=4096:4096"]',
+                code="engine-limits",
+            )
         return StartError(f"{self.name} {verb} failed: {text or 'it does not say why'}", code="engine")
 
     def _json(self, *arguments: str) -> Any:

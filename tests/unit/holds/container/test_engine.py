@@ -30,6 +30,13 @@ def engine_that(folder: Path, script: str, name: str = DOCKER) -> Engine:
         ("Error response from daemon: No such image: nothing:1", "image-missing", "pull"),
         ("Error: nothing:1: image not known", "image-missing", "pull"),
         ("Cannot connect to the Docker daemon at unix:///x. Is the docker daemon running?", "engine-down", "start"),
+        ('error during connect: Get "http://bogus:2375/v1/info": dial tcp: no such host', "engine-down", "DOCKER_HOST"),
+        ('Failed to initialize: unable to resolve docker endpoint: context "x": not found', "engine-down", "start"),
+        (
+            "runc create failed: error setting rlimit type 7: operation not permitted",
+            "engine-limits",
+            "default_ulimits",
+        ),
         ("something\nelse", "engine", ""),
     ],
 )
