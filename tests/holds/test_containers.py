@@ -364,9 +364,13 @@ def test_what_a_crash_left_is_swept_and_what_lives_stays(held: Held) -> None:
     gone.wait()
     mine = owner.me()
     dead = mine.rpartition("/")[0].rpartition("/")[0] + f"/{gone.pid}/1"
+
+    def named(what: str) -> tuple[str, str]:
+        return ("--name", f"tidegate-test-{what}-{os.getpid()}")
+
     make = ("create", "--network", "none", "--label")
-    left = held.engine(*make, f"tidegate.owner={dead}", IMAGE, "true").split()[-1]
-    kept = held.engine(*make, f"tidegate.owner={mine}", IMAGE, "true").split()[-1]
+    left = held.engine(*make, f"tidegate.owner={dead}", *named("dead"), IMAGE, "true").split()[-1]
+    kept = held.engine(*make, f"tidegate.owner={mine}", *named("mine"), IMAGE, "true").split()[-1]
     try:
         assert held.sh("true").returncode == 0
         found = held.engine("ps", "-aq", "--no-trunc").split()

@@ -18,7 +18,7 @@ import os
 import subprocess
 import time
 
-from tidegate.model.errors import StartError
+from tidegate.model.errors import StartError, UsageError
 from tidegate.model.value import Value
 
 TYPE_CHECKING = False
@@ -201,7 +201,9 @@ class Engine:
                     break
 
     def labelled(self, label: str, value: str = "") -> list[dict[str, str]]:
-        """The labels of every container, running or not, that has this one; its id is among them as `id`.
+        """The labels of every container, running or not, that has this one; among them as `id` and `name` what it is.
+
+        An image's labels are those of its containers, too, whoever started them: a label alone makes none of them ours.
 
         Raises:
             StartError: as `run`.
@@ -211,22 +213,24 @@ class Engine:
         found = []
         for one in ids:
             try:
-                labels = (self.inspect(one).get("Config") or {}).get("Labels") or {}
+                seen = self.inspect(one)
             except StartError as error:
                 if error.code == "no-container":
                     continue  # it has ended meanwhile
                 raise
-            found.append({**labels, "id": one})
+            labels = (seen.get("Config") or {}).get("Labels") or {}
+            found.append({**labels, "id": one, "name": str(seen.get("Name", "")).lstrip("/")})
         return found
 
     def has_image(self, image: str) -> bool:
         """Whether an image is here.
 
         Raises:
+            UsageError: for a name that an engine would read as an option, or as more than one.
             StartError: as `run`.
         """
         try:
-            self.run("image", "inspect", "--format", "{{.Id}}", image)
+            self.run("image", "inspect", "--format", "{{.Id}}", named(image))
         except StartError as error:
             if error.code == "image-missing":
                 return False
@@ -237,10 +241,11 @@ class Engine:
         """All that the engine knows of an image.
 
         Raises:
+            UsageError: as `has_image`.
             StartError: as `run`; code `image-missing` where it is not here.
         """
         try:
-            found = self._json("image", "inspect", image)
+            found = self._json("image", "inspect", named(image))
         except StartError as error:
             if error.code == "image-missing":
                 raise self.without_image(image) from None
@@ -304,6 +309,17 @@ class Engine:
         else:
             fix = "podman machine start; CONTAINER_HOST names another"
         return StartError(f"{self.name} cannot be reached: {text}", fix=fix, code="engine-down")
+
+
+def named(image: str) -> str:
+    """Return the name of an image as it is.
+
+    Raises:
+        UsageError: for what an engine would read as an option, or as more than one word.
+    """
+    if image.startswith("-") or image.split() != [image]:
+        raise UsageError(f"{image!r} is no name of an image", fix="--image NAME:TAG")
+    return image
 
 
 def _facts(name: str, info: Any) -> Facts:

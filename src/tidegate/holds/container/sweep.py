@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from tidegate.holds.container.engine import Engine
 
 
+_NAMES = "tidegate-"  # what every container of ours is called; an image cannot name its containers
+
+
 def sweep_volumes(engine: Engine) -> list[str]:
     """Remove the volumes that nobody owns any more, and return their names. One that is in use stays.
 
@@ -40,7 +43,7 @@ def sweep(engine: Engine, kept: frozenset[str] = frozenset(), state: str = "") -
     Raises:
         StartError: when the engine does not do it.
     """
-    ours = engine.labelled(LABEL_OWNER)
+    ours = [found for found in engine.labelled(LABEL_OWNER) if found["name"].startswith(_NAMES)]
     ours.sort(key=lambda found: found.get(LABEL_PART) != WORKER)  # podman keeps a network that somebody is in
     left = [found["id"] for found in ours if found["id"] not in kept and owner.is_gone(found.get(LABEL_OWNER, ""))]
     engine.remove(*left)

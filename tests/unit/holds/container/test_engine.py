@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidegate.holds.container.engine import DOCKER, PODMAN, Engine
-from tidegate.model.errors import StartError
+from tidegate.model.errors import StartError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +46,14 @@ def test_a_failure_is_named(said: str, code: str, fix: str) -> None:
     assert error.code == code
     assert fix in error.fix
     assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("name", ["--help", "-h", " ", "two words", ""])
+def test_what_is_no_name_of_an_image_is_usage(tmp_path: Path, name: str) -> None:
+    """An engine would read it as an option, and answer with its help (HLD-16)."""
+    with pytest.raises(UsageError, match="no name of an image"):
+        engine_that(tmp_path, "exit 0").has_image(name)
+    assert engine_that(tmp_path, "exit 0").has_image("registry.test:5000/a/b:1")
 
 
 def test_an_engine_that_is_not_installed_is_named(tmp_path: Path) -> None:

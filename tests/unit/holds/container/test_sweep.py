@@ -14,11 +14,24 @@ if TYPE_CHECKING:
 
 
 def test_only_what_has_no_owner_goes(tmp_path: Path) -> None:
-    """Of four containers those of an ended process go, but for one that is to be kept (HLD-8)."""
+    """Of five containers those of an ended process go, but for one to be kept and one that is labelled by its image.
+
+    HLD-8: whose container that is, its image cannot say.
+    """
     place = owner.me().rpartition("/")[0].rpartition("/")[0]
     labels = {"dead": f"{place}/{1 << 22}/1", "kept": f"{place}/{1 << 22}/1", "mine": owner.me(), "else": "server/x"}
+    labels["image"] = labels["dead"]
     for name, label in labels.items():
-        (tmp_path / name).write_text(json.dumps([{"Config": {"Labels": {LABEL_OWNER: label}}}]))
+        (tmp_path / name).write_text(
+            json.dumps(
+                [
+                    {
+                        "Name": "/web" if name == "image" else f"/tidegate-{name}",
+                        "Config": {"Labels": {LABEL_OWNER: label}},
+                    }
+                ]
+            )
+        )
     program = tmp_path / "docker"
     program.write_text(
         f'#!/bin/sh\ncase "$1" in ps) echo {" ".join(labels)};; container) cat {tmp_path}/$3;;'
