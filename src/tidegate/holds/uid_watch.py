@@ -22,7 +22,7 @@ from tidegate.holds.uid_table import OWN, TABLE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _GROUP = 1 << 6  # NFNLGRP_NFTABLES is 7
 _SUBSYSTEM = 10  # NFNL_SUBSYS_NFTABLES
@@ -102,11 +102,25 @@ def add_own(wire: socket, uid: int, port: int) -> None:
     Raises:
         OSError: where there is no such set any more, or no right.
     """
-    key = struct.pack("=I", uid) + port.to_bytes(2, "big") + bytes(2)
-    element = nest(1, nest(1, attribute(1, key)))  # NFTA_LIST_ELEM, NFTA_SET_ELEM_KEY, NFTA_DATA_VALUE
-    body = nft.netfilter_header(nft.INET) + text(1, TABLE) + text(2, OWN) + nest(3, element)
-    add = Message(f"port {port} of uid {uid}", _SUBSYSTEM << 8 | _NEW_ELEMENT, NLM_F_ACK | NLM_F_CREATE, body)
-    netlink.transact(wire, nft.transaction([add]))
+    _change_own(wire, _NEW_ELEMENT, NLM_F_CREATE, uid, (port,))
+
+
+def forget_own(wire: socket, uid: int, ports: Iterable[int]) -> None:
+    """Take such ports back; all of them are there.
+
+    Raises:
+        OSError: as above.
+    """
+    _change_own(wire, _DELETE_ELEMENT, 0, uid, ports)
+
+
+def _change_own(wire: socket, what: int, flags: int, uid: int, ports: Iterable[int]) -> None:
+    keys = [struct.pack("=I", uid) + port.to_bytes(2, "big") + bytes(2) for port in ports]
+    # NFTA_LIST_ELEM, NFTA_SET_ELEM_KEY, NFTA_DATA_VALUE
+    elements = b"".join(nest(1, nest(1, attribute(1, key))) for key in keys)
+    body = nft.netfilter_header(nft.INET) + text(1, TABLE) + text(2, OWN) + nest(3, elements)
+    change = Message(f"ports of uid {uid}", _SUBSYSTEM << 8 | what, NLM_F_ACK | flags, body)
+    netlink.transact(wire, nft.transaction([change]))
 
 
 def look() -> bytes:

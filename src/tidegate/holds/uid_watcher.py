@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 TABLE_GONE = 3
 """What it exits with when it has ended the task because of the table."""
 MOST_PORTS = 1024
+_JUST_NOW = 64  # of them may not listen yet: the call goes on after we have answered
 _CAP_KILL = 1 << 5
 _SO_MARK = 36  # asm-generic/socket.h
 _PR_SET_KEEPCAPS = 8
@@ -96,7 +97,7 @@ class UidWatcher(Watcher):
         self._table = post.table
         self._init = init
         self._abstract: dict[bytes, int] = {}  # names that the task listened at, and the inode of the socket
-        self._ports: set[int] = set()
+        self._ports: dict[int, None] = {}
         self._netfilter = netlink.connect(netlink.NETLINK_NETFILTER)
         self._poll.register(post.table.fileno(), select.POLLIN)
 
@@ -127,9 +128,22 @@ class UidWatcher(Watcher):
             port = sock.getsockname()[1]
         finally:
             sock.detach()
-        if port and port not in self._ports and len(self._ports) < MOST_PORTS:
+        if not port or port in self._ports:
+            return
+        if len(self._ports) >= MOST_PORTS:
+            self._forget_ports()
+        if len(self._ports) < MOST_PORTS:
             uid_watch.add_own(self._netfilter, self._uid, port)
-            self._ports.add(port)
+            self._ports[port] = None
+
+    def _forget_ports(self) -> None:
+        """Make room: servers that have ended have no place in the table any more."""
+        listening = _listening(self._uid)
+        gone = [port for port in list(self._ports)[:-_JUST_NOW] if port not in listening]
+        if gone:
+            uid_watch.forget_own(self._netfilter, self._uid, gone)
+        for port in gone:
+            del self._ports[port]
 
     def _judged(self, _identity: int, _wire: int, where: bytes, *, unix: bool) -> bytes:
         if not unix:
@@ -154,6 +168,20 @@ def look(table: TableWatch, init: int) -> None:
 
         signal.pidfd_send_signal(init, signal.SIGKILL)
         os._exit(TABLE_GONE)
+
+
+def _listening(uid: int) -> set[int]:
+    """The ports of this network at which sockets of a user listen (proc_net(5))."""
+    found = set()
+    for name in ("tcp", "tcp6"):
+        try:
+            with open(f"/proc/net/{name}", encoding="ascii") as file:
+                lines = [line.split() for line in file]
+        except OSError:
+            continue  # a kernel without IPv6
+        # number, local address, remote address, state, queues, timer, retransmissions, user
+        found |= {int(one[1].rpartition(":")[2], 16) for one in lines if one[3] == "0A" and one[7] == str(uid)}
+    return found
 
 
 def _name(wire: int) -> bytes:

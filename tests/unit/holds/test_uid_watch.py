@@ -60,8 +60,12 @@ def test_an_own_port_is_entered_as_nft_enters_it() -> None:
     uid_watch.add_own(wire, 30001, 8080)
     uid_watch.add_own(wire, 30001, 8080)
     print(uid_fence.own_ports(30001), uid_fence.own_ports(30002))
+    for port in range(9000, 10024):
+        uid_watch.add_own(wire, 30001, port)
+    uid_watch.forget_own(wire, 30001, range(9000, 10024))
+    print(uid_fence.own_ports(30001))
     """
-    assert fenced(code) == "[8080] []\n"
+    assert fenced(code) == "[8080] []\n[8080]\n"
 
 
 def test_what_is_done_between_loading_and_looking_is_seen() -> None:

@@ -38,6 +38,22 @@ def test_a_task_reaches_its_own_servers() -> None:
     assert answer["out"] == "b'gnip'\n" * 4, answer
 
 
+def test_servers_that_have_ended_leave_room_for_others() -> None:
+    """A thousand servers one after the other, and the first one still there: each is reached (HLD-3)."""
+    code = """
+        import socket
+        kept = socket.create_server(('127.0.0.1', 0))
+        reached = 0
+        for _ in range(1100):
+            with socket.create_server(('127.0.0.1', 0)) as server:
+                socket.create_connection(server.getsockname(), 5).close()
+                reached += 1
+        socket.create_connection(kept.getsockname(), 5).close()
+        print(reached)
+    """
+    assert python(code)["out"] == "1100\n"
+
+
 def test_a_task_reaches_its_own_abstract_sockets_and_not_the_machines() -> None:
     """An abstract name is the machine's: one that the task listens at is its own, another is refused (HLD-14, B85)."""
     answer = python("""
