@@ -131,6 +131,10 @@ def join(*layers: PolicyLayer) -> Policy:
     set_up = [layer for layer in ordered if layer.setup]
     if len(set_up) > 1:
         notes += (f"the set-up command is that of {set_up[-1].source}; that of {set_up[-2].source} does not run",)
+    if any(layer.layer is Layer.REMEMBERED for layer in ordered):
+        from tidegate.policy.bounded import bounded
+
+        rows = bounded(rows)
     return make_policy(
         rows,
         default=default,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tidegate.model.errors import UsageError
 from tidegate.model.rule import Layer, Origin
 from tidegate.model.verdict import Phase, Verdict
+from tidegate.policy.bounded import bounded
 from tidegate.policy.index import RuleIndex
 from tidegate.policy.layers import remembered_layer
 from tidegate.policy.rows import KEY, LAYER, PHASE, PORT, SHAPE, VERDICT, rule_row
@@ -64,7 +65,7 @@ def changed(policy: Policy, operator: Mapping[str, Verdict], remembered: Iterabl
     kept = [row for row in policy.index.rows if row[LAYER] != _REMEMBERED and not _is_replaced(row, replaced)]
     if not rows and len(kept) == len(policy.index.rows):
         return policy
-    return policy.replace(index=RuleIndex((*kept, *rows)))
+    return policy.replace(index=RuleIndex(tuple(bounded([*kept, *rows]))))
 
 
 def _is_replaced(row: Row, replaced: set[tuple[str, str, int | None]]) -> bool:
