@@ -107,9 +107,11 @@ class Books:
 
 def stranger_line(who: Stranger, count: int) -> str:
     """One line for a person about connections to the gate by somebody who is not the task (GAT-2)."""
-    whose = f"of uid {who.uid}" if who.uid >= 0 else "of nobody that the kernel names"
     times = f" ×{count}" if count > 1 else ""
-    return f"a connection {whose} to this task's gate was refused: {who.reason.sentence}{times}"
+    if who.uid < 0:
+        why = f"{who.reason.sentence}, as when a program connects and leaves at once"
+        return f"a connection to this task's gate was refused: {why}{times}"
+    return f"a connection of uid {who.uid} to this task's gate was refused: {who.reason.sentence}{times}"
 
 
 class _LoneBooks(Books):
