@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _TOKEN: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ-")
 _MOST: Final = 64  # methods or patterns of one rule; each pattern costs every request
 _MAX_PATTERN: Final = 1024
+_DENY: Final = Verdict.DENY.value
 _SOURCE: Final = 7  # of a row
 _BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "bytes_up": (1, 1 << 50),
@@ -102,7 +103,8 @@ def refuse_doubles(problems: Problems, rows: Iterable[Row]) -> None:
     for row in rows if narrowed else ():
         if row[0] not in narrowed:
             continue
-        first = seen.setdefault((row[0], row[VERDICT], row[PHASE]), row)
+        # A deny rule denies all, beside whatever else; of the others one alone would govern, also one that asks.
+        first = seen.setdefault((row[0], "deny" if row[VERDICT] == _DENY else "", row[PHASE]), row)
         if first is not row:
             _, line, column = row[_SOURCE].rsplit(":", 2)
             what = "one rule governs a host, and this one stands twice with methods or paths"

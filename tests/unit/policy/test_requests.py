@@ -85,6 +85,10 @@ def test_a_preset_takes_neither() -> None:
         ("{host: a.com, methods: [GET]}, {host: 'a.com:443', methods: [POST]}", True),
         ("{host: a.com, methods: [GET]}, '*.a.com'", True),
         ("a.com, a.com", True),
+        ("{host: a.com, methods: [GET]}], ask: [a.com", False),
+        ("a.com], ask: [{host: a.com, methods: [GET]}", False),
+        ("{host: a.com, methods: [GET]}], deny: [a.com", True),
+        ("{host: a.com, methods: [GET]}], ask: ['a.com:8443'", True),
     ],
 )
 def test_two_rules_for_one_host_do_not_look_as_if_they_added_up(entries: str, good: bool) -> None:
