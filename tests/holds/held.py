@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -24,6 +25,7 @@ BY_MOUNTS = ("netns", "offline", "open")
 HOLDS = ("netns", "offline", "open", "landlock", *(("uid",) if os.geteuid() == 0 else ()))
 PYTHON = os.path.realpath(sys.executable)  # a task sees that one wherever this clone lies
 PATIENCE = 120  # seconds
+_PLACE, _BASE = "/var/tmp", "tidegate-hold-"
 
 
 class RunnerError(AssertionError):
@@ -32,9 +34,13 @@ class RunnerError(AssertionError):
 
 def command(user: str, base: str, wishes: dict[str, Any]) -> list[str]:
     """The command line that holds what `wishes` describe, as this user."""
-    if wishes.get("hold") == "uid" and (user != "root" or os.geteuid() != 0):
-        pytest.skip("the hold uid is root's: it needs other users' ids and the machine's nftables")
-    need(wishes.get("hold", ""))
+    try:
+        if wishes.get("hold") == "uid" and (user != "root" or os.geteuid() != 0):
+            pytest.skip("the hold uid is root's: it needs other users' ids and the machine's nftables")
+        need(wishes.get("hold", ""))
+    except pytest.skip.Exception:
+        os.rmdir(base)  # nothing is in it yet, and who made it does not come to the end
+        raise
     argv = [sys.executable, RUNNER, json.dumps(wishes | {"base": base})]
     if user == "ordinary" and os.geteuid() == 0:
         return [sys.executable, AS_USER, base, *argv]
@@ -49,7 +55,17 @@ def need(hold: str) -> None:
 
 def new_base() -> str:
     """A folder outside /tmp, for the home of a task."""
-    return tempfile.mkdtemp(prefix="tidegate-hold-", dir="/var/tmp")
+    _sweep()
+    return tempfile.mkdtemp(prefix=f"{_BASE}{os.getpid()}-", dir=_PLACE)
+
+
+@functools.cache
+def _sweep() -> None:
+    """Remove the folders of runs that were killed."""
+    for name in os.listdir(_PLACE):
+        pid = name.removeprefix(_BASE).partition("-")[0]
+        if name.startswith(_BASE) and pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+            shutil.rmtree(os.path.join(_PLACE, name), ignore_errors=True)
 
 
 def hold(hold: str, argv: list[str], *, user: str = USERS[0], **wishes: Any) -> dict[str, Any]:
