@@ -79,7 +79,8 @@ class InnerStreams:
         """Something happened on one of the sockets."""
         if self._client is None:
             return
-        self._touched = self.gate.reactor.now
+        if self._streams.streams:
+            self._touched = self.gate.reactor.now  # what comes without a stream holds no connection
         end, other = (self._down, self._up) if fd == self._fds[0] else (self._up, self._down)
         end.wake(mask)
         try:

@@ -160,6 +160,7 @@ def verifying(roots: str, alpn: tuple[bytes, ...]) -> ssl.SSLContext:
     """Return the context to destinations: it verifies against the roots, PEM, and checks the host's name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.hostname_checks_common_name = False  # RFC 9525 section 2: a subject is no name of a host
     context.options |= _FLAGS
     if roots:
         context.load_verify_locations(cadata=roots)

@@ -26,6 +26,7 @@ from hyperframe.frame import DataFrame
 
 from tests.h2_site import H2Site
 from tests.unit.gate.inside import Inside, inside
+from tidegate.gate import inner_streams
 from tidegate.model.reason import Reason
 from tidegate.model.rule import RuleLimits
 from tidegate.model.verdict import How
@@ -379,6 +380,25 @@ def test_frames_of_a_byte_do_not_keep_others_waiting(talk: Any) -> None:
     end_frame.flags.add("END_STREAM")
     client.sock.sendall(end_frame.serialize())
     assert client.answer(number)[1].endswith(b"a" * 20000 + b"b")
+
+
+def test_a_client_that_begins_no_stream_is_ended(talk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GAT-6: pings, or the fields of a request one by one, hold no connection for ever."""
+    monkeypatch.setattr(inner_streams, "BETWEEN", 1.0)
+    client, gate = talk()
+    client.sock.settimeout(0.2)
+    end = time.monotonic() + 20
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        while time.monotonic() < end:
+            client.conn.ping(bytes(8))
+            client.flush()
+            try:
+                if not client.sock.recv(4096):
+                    break
+            except TimeoutError:
+                continue
+    assert gate.gate.event().how is How.INSPECTED
+    gate.gate.idle()
 
 
 def test_a_destination_without_http2_gets_http1(lab: Lab, inside: Start) -> None:

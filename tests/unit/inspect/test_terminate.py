@@ -223,3 +223,4 @@ def test_old_versions_are_not_spoken(world: World) -> None:
     verifying = contexts[-1]
     assert verifying.verify_mode is ssl.CERT_REQUIRED
     assert verifying.check_hostname
+    assert not verifying.hostname_checks_common_name
