@@ -1,6 +1,7 @@
 """Socket options by which a task on this machine's own network sends something that its fence does not see.
 
 * A route, or an interface: a packet to the gate's 127.0.0.1 takes that way and leaves the machine, to whoever is there.
+* A source that is another machine's: the gate's answer leaves for that one.
 * A group or anycast address that is joined: the *kernel* tells the network of it, in nobody's name, and the address may
   be any that the task thinks of.
 
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 SOL_SOCKET, IPPROTO_IP, IPPROTO_IPV6 = 1, 0, 41
 OPTIONS = {
     SOL_SOCKET: (25, 62),  # SO_BINDTODEVICE, SO_BINDTOIFINDEX
-    # IP_OPTIONS, IP_ADD_MEMBERSHIP, IP_ADD_SOURCE_MEMBERSHIP, MCAST_JOIN_GROUP, MCAST_JOIN_SOURCE_GROUP, IP_UNICAST_IF
-    IPPROTO_IP: (4, 35, 39, 42, 46, 50),
+    # IP_OPTIONS, FREEBIND, TRANSPARENT, ADD_MEMBERSHIP, ADD_SOURCE_MEMBERSHIP, MCAST_JOIN_GROUP,
+    # MCAST_JOIN_SOURCE_GROUP, UNICAST_IF
+    IPPROTO_IP: (4, 15, 19, 35, 39, 42, 46, 50),
     # IPV6_2292PKTOPTIONS, ADD_MEMBERSHIP, JOIN_ANYCAST, MCAST_JOIN_GROUP, MCAST_JOIN_SOURCE_GROUP, PKTINFO,
-    # RTHDRDSTOPTS, RTHDR, DSTOPTS, UNICAST_IF
-    IPPROTO_IPV6: (6, 20, 27, 42, 46, 50, 55, 57, 59, 76),
+    # RTHDRDSTOPTS, RTHDR, DSTOPTS, TRANSPARENT, UNICAST_IF, FREEBIND
+    IPPROTO_IPV6: (6, 20, 27, 42, 46, 50, 55, 57, 59, 75, 76, 78),
 }
 """By level."""
 
