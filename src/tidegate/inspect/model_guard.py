@@ -12,6 +12,7 @@ from __future__ import annotations
 from tidegate.inspect import strict_json
 from tidegate.inspect.model_services import SERVICES
 from tidegate.inspect.strict_json import UnclearError, plain
+from tidegate.policy.paths import OVERRIDES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 MOST = 32 * 1024 * 1024
 """Bytes of a body that is looked at: what Anthropic takes at most; more is refused."""
 
-_OVERRIDES = frozenset((b"x-http-method-override", b"x-http-method", b"x-method-override"))
 _CODED = "the body is compressed, and has to be read: let the client send it plain"
 
 
@@ -45,8 +45,8 @@ def why_head_refused(call: Call, fields: Iterable[tuple[bytes, bytes]]) -> str:
     found: dict[bytes, bytes] = {}
     for name, value in fields:
         lowered = name.lower()
-        if lowered in _OVERRIDES:
-            return f"'{lowered.decode()}' makes another method of it"
+        if lowered in OVERRIDES:
+            return f"'{lowered.decode()}' makes another request of it"
         if lowered in {b"content-type", b"content-encoding"} and lowered in found:
             return f"it has '{lowered.decode()}' twice"
         found[lowered] = value.strip()

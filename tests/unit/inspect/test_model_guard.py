@@ -173,8 +173,9 @@ BODY, NONE = Call("POST", "/", body=True), Call("GET", "/")
         (BODY, [(b"Content-Type", b"application/json; charset=utf-7")], "UTF-8"),
         (BODY, [JSON, JSON], "twice"),
         (BODY, [JSON, (b"Content-Encoding", b"gzip")], "compressed"),
-        (NONE, [(b"X-HTTP-Method-Override", b"POST")], "another method"),
-        (BODY, [JSON, (b"x-http-method", b"PUT")], "another method"),
+        (NONE, [(b"X-HTTP-Method-Override", b"POST")], "another request"),
+        (BODY, [JSON, (b"x_http_method", b"PUT")], "another request"),
+        (BODY, [JSON, (b"X-Original-URL", b"/v1/files")], "another request"),
     ],
 )
 def test_a_body_that_cannot_be_read_is_refused(call: Call, fields: list[tuple[bytes, bytes]], says: str) -> None:
