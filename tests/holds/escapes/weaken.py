@@ -285,8 +285,8 @@ def no_listener(_order: dict[str, Any]) -> None:
 
     no_filter(_order)
 
-    def enter(kind: str) -> None:
-        capabilities.drop_all()
+    def enter(kind: str, user: int = 0) -> None:
+        capabilities.drop_all(user)
         capabilities.no_new_privileges()
         seccomp.install(seccomp.program(kind))
 

@@ -32,12 +32,12 @@ def test_the_holds_are_tried(tmp_path: Path, user: bool) -> None:
     done = doctor(tmp_path, user=user)
     assert (done.returncode, done.stderr) == (0, "")
     names = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
-    assert names[:3] == [["ok", f"hold {name}"] for name in ("netns", "offline", "open")]
+    assert names[:4] == [["ok", f"hold {name}"] for name in ("netns", "landlock", "offline", "open")]
     root = os.geteuid() == 0 and not user
-    users, attempts = (["hold uid", "uid users"], ["attempts log", "connection owners"]) if root else ([], [])
-    # Engines, and the table of the hold uid, are here or not; each says so in its own test.
-    left_out = ("uid table", "hold docker", "hold podman")
-    assert [name for _, name in names[3:] if not name.startswith(left_out)] == [
+    users, attempts = (["hold uid"], ["attempts log", "connection owners"]) if root else ([], [])
+    # Engines, and the table of the hold uid, are here or not, and its users' processes; each says so in its own test.
+    left_out = ("uid table", "uid users", "hold docker", "hold podman")
+    assert [name for _, name in names[4:] if not name.startswith(left_out)] == [
         *users,
         "open files",
         "namespaces",

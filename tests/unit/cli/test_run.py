@@ -333,6 +333,7 @@ def test_what_was_open_when_the_gate_died_is_on_record(product: Product, lab: La
     _wait(lambda: len(log.read_bytes().splitlines()) == 2, "what has ended has no line")
     _wait(lambda: sorted(_kept(front)) == [0, 500], "what is open was not written down")
     os.kill(gate, number)
+    task.process.wait(30)  # with its input still open: the task must not end by itself meanwhile
     _, err = task.process.communicate(timeout=30)
     assert task.process.returncode == 70
     assert err.splitlines()[0] == "tidegate: the gate is gone; the task's network is cut off and it is being ended"

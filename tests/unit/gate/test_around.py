@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 GROUP = 4022
 TABLE = """table inet around {
  chain out { type filter hook output priority 0;
-  meta skuid 30000-39999 %s
-  meta skuid 30000-39999 meta l4proto tcp reject with tcp reset
-  meta skuid 30000-39999 reject with icmpx type admin-prohibited
+  meta skuid 41000-41999 %s
+  meta skuid 41000-41999 meta l4proto tcp reject with tcp reset
+  meta skuid 41000-41999 reject with icmpx type admin-prohibited
  }
 }
 """
@@ -107,7 +107,7 @@ def try_everything(tried: Tried) -> None:
         ("alice", "DNS lookups (port 53)", "dns-around-the-gate"),
         ("bob", "DNS lookups (port 53)", "dns-around-the-gate"),
     ]
-    tried.tcp(30003, "1.2.3.4", 443)
+    tried.tcp(41003, "1.2.3.4", 443)
     wait(lambda: tried.around.unclaimed > 0)  # a user without a task is nobody's line
     tried.gate.on_thread(lambda: tried.around.leave(ALICE))
     last = tried.told(5)[4]
@@ -178,19 +178,19 @@ def test_look_ups_are_told_of_once_for_a_task_not_for_each_of_its_commands(serve
     """JRN-3: two users, one task; the next task of the same user is another."""
     tried = Tried(serve)
     second = GateTask("alice", policy_of())
-    tried.gate.on_thread(lambda: tried.around.seat(30003, second))
+    tried.gate.on_thread(lambda: tried.around.seat(41003, second))
 
     def look_up(uid: int) -> None:
         tried.gate.on_thread(lambda: tried.around.take(Attempt("tcp", bytes(4), 53, uid, PREFIX)))
 
-    for uid in (ALICE, 30003, ALICE):
+    for uid in (ALICE, 41003, ALICE):
         look_up(uid)
     tried.gate.on_thread(lambda: tried.around.leave(ALICE))
-    look_up(30003)
+    look_up(41003)
     assert len(tried.gate.recording.events) == 1
-    tried.gate.on_thread(lambda: tried.around.leave(30003))
-    tried.gate.on_thread(lambda: tried.around.seat(30003, GateTask("next", policy_of())))
-    look_up(30003)
+    tried.gate.on_thread(lambda: tried.around.leave(41003))
+    tried.gate.on_thread(lambda: tried.around.seat(41003, GateTask("next", policy_of())))
+    look_up(41003)
     assert [event.task for event in tried.gate.recording.events] == ["alice", "next"]
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("isolated")
 
-ALICE, BOB = 30001, 30002
+ALICE, BOB = 41001, 41002  # not of the hold uid: a table of it may stand in the network that tests share
 SO_COOKIE = 57  # asm-generic/socket.h
 CONNECT = b"CONNECT 1.2.3.4:443 HTTP/1.1\r\nHost: 1.2.3.4:443\r\n\r\n"
 
@@ -181,7 +181,7 @@ def test_root_and_nobody_are_no_tasks(uid: int) -> None:
 
 REDIRECTING = """table ip t {
  chain c { type nat hook output priority -100;
-  meta skuid {30001, 30002} tcp dport {443, 3128} redirect to :%d
+  meta skuid {41001, 41002} tcp dport {443, 3128} redirect to :%d
  }
 }
 """

@@ -74,14 +74,14 @@ def test_each_user_meets_the_own_tasks_policy(two: Shared) -> None:
 
 def test_who_has_no_seat_is_refused_and_told_of(two: Shared) -> None:
     """GAT-2: an unknown user, root, and one who has closed; none of it is in a task's journal."""
-    assert two.answer(30099) == b""
+    assert two.answer(41099) == b""
     assert two.answer(0) == b""
     gone = connect_as(ALICE, two.address)
     gone.sendall(CONNECT)
     gone.close()
     wait(lambda: len(two.told) == 3 or bool(two.gate.recording.events))
     assert [(who.reason, who.uid, who.task) for who, _ in two.told[:2]] == [
-        (Reason.FOREIGN_PEER, 30099, ""),
+        (Reason.FOREIGN_PEER, 41099, ""),
         (Reason.UNKNOWN_PEER, 0, ""),
     ]
     for who, _ in two.told[2:]:
@@ -155,7 +155,7 @@ def test_one_seat_for_a_user_and_none_for_root(two: Shared, uid: int) -> None:
     """A uid belongs to one live task (HLD-3), and some can be nobody's; the neighbour can."""
     with pytest.raises(ValueError, match=str(uid)):
         two.listener.seat(uid, two.tasks["bob"])
-    assert two.sit(30003, "bob").uid == 30003
+    assert two.sit(41003, "bob").uid == 41003
 
 
 def test_commands_of_one_task_share_the_bound(lab: Lab, serve: Serve) -> None:
