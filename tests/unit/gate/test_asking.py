@@ -129,6 +129,7 @@ def test_each_request_on_a_connection_is_asked_about(lab: Lab, serve: Serve, off
         GET,
         b"POST http://q.test/ HTTP/1.1\r\nHost: q.test\r\nContent-Length: 100000\r\n\r\n" + b"x" * 70000,
     ],
+    ids=["connect", "hello", "socks", "get", "post"],
 )
 def test_whoever_gives_up_leaves_and_the_retry_joins(lab: Lab, serve: Serve, office: Office, request_: bytes) -> None:
     """ASK-3, B140, B67: also with bytes that were sent ahead; the question stays, and an answer finds the next try."""

@@ -181,7 +181,11 @@ def test_a_server_that_speaks_first_is_never_held(lab: Lab, serve: Serve) -> Non
     assert gate.event().detail == "ssh"
 
 
-@pytest.mark.parametrize("data", [client_hello("a.test")[:-20], b"\x16\x03\x01", b"GET / HTTP/1.1\r\nHost: a.te"])
+@pytest.mark.parametrize(
+    "data",
+    [client_hello("a.test")[:-20], b"\x16\x03\x01", b"GET / HTTP/1.1\r\nHost: a.te"],
+    ids=["hello", "record", "request"],  # what is random is no name
+)
 @pytest.mark.parametrize("how", ["time", "end"])
 def test_an_opening_that_never_ends_passes_not_one_byte(origin: Origin, serve: Serve, data: bytes, how: str) -> None:
     """B115: bounded by time, and by the client's end."""

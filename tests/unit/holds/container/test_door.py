@@ -90,6 +90,7 @@ def test_an_owner_is_told_the_port(served: Door, owner: Callable[[bytes], socket
         b"x" * (door.LINE + 1),
         line() + line(),
     ],
+    ids=["no JSON", "a list", "empty", "a word for a time", "no time", "too long", "two"],
 )
 def test_what_says_something_else_is_nobodys_owner(
     served: Door, owner: Callable[[bytes], socket.socket], said: bytes
