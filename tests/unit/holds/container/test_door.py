@@ -68,7 +68,7 @@ def owner(served: Door) -> Iterator[Callable[[bytes], socket.socket]]:
 def line(**changes: object) -> bytes:
     """What an owner says."""
     return (
-        json.dumps({"task": "t", "fingerprint": "f" * 64, "folder": "/", "ends_at": NOW + 60} | changes).encode()
+        json.dumps({"task": "t", "fingerprint": "f" * 64, "folder": "/", "ends_at": NOW + 86_400} | changes).encode()
         + b"\n"
     )
 
