@@ -99,8 +99,21 @@ def lay_machine(internet_pid: int, *, ipv6: bool) -> None:
     batch(lines)
 
 
+def drop_what_is_for_nobody() -> None:
+    """Forward nothing in this network namespace, which may have begun with the machine's own setting."""
+    for name in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
+        try:
+            with open(f"/proc/sys/net/{name}", "r+", encoding="ascii") as file:
+                if file.read().strip() != "0":
+                    file.seek(0)
+                    file.write("0")
+        except OSError:
+            continue  # a kernel without it, or no right to it: the test of the black hole says so
+
+
 def lay_internet(*, ipv6: bool) -> None:
     """Give the internet its end of the pair and its addresses."""
+    drop_what_is_for_nobody()
     lines = [f"addr add {INTERNET4}/24 dev i0", "link set i0 up"]
     lines += [f"route add local {prefix} dev lo" for prefix in LOCAL4]
     if ipv6:
