@@ -7,7 +7,6 @@ test_container_escapes.py, and what does behind a relay here.
 from __future__ import annotations
 
 import functools
-import os
 import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
@@ -15,11 +14,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.engines import IMAGE
-from tests.holds.test_container_escapes import HOLES, MEANS_NOTHING, NOT_NEEDED, NOT_TRIED
+from tests.holds.test_container_escapes import (
+    HOLES,
+    MEANS_NOTHING,
+    NOT_TRIED,
+    heard_by_nobody,
+    in_surroundings,
+    not_held,
+)
 from tidegate.doctor.escapes import rows as _rows  # noqa: F401 (fills the table)
 from tidegate.doctor.escapes.attempt import attempt
-from tidegate.doctor.escapes.outcome import OK, UNTESTABLE, results, strangers
-from tidegate.doctor.escapes.table import NETNS, PASSED, TABLE
+from tidegate.doctor.escapes.table import NETNS, TABLE
 from tidegate.holds.container import vm_transport
 from tidegate.holds.container.engine import Engine
 from tidegate.holds.container.relay_image import CHANGES, default_image, make_tar
@@ -54,13 +59,8 @@ def answer(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     """What the rows answered behind these relays."""
     engine, transport = request.param
     environment = request.getfixturevalue(engine) | {vm_transport.VARIABLE: "host,127.0.0.1"}
-    before = {key: os.environ.get(key) for key in environment}
-    os.environ.update(environment)
-    try:
+    with in_surroundings(environment):
         yield answers(engine, transport)
-    finally:
-        for key, value in before.items():
-            os.environ.pop(key, None) if value is None else os.environ.update({key: value})
 
 
 def test_no_row_gets_out(answer: dict[str, Any]) -> None:
@@ -69,19 +69,9 @@ def test_no_row_gets_out(answer: dict[str, Any]) -> None:
     HLD-4, HLD-13, HLD-14, B71, B77, B79.
     """
     assert answer.get("status") == 0, answer
-    wrong = []
-    for found in results([TABLE[name] for name in TRIED], NETNS, answer):
-        if found.state in (OK, UNTESTABLE) or found.name in (MEANS_NOTHING | HOLES | NOT_CARRIED):
-            continue
-        is_neighbour = TABLE[found.name].expected[NETNS] == (PASSED,)
-        refused = found.seen.isupper() and " " not in found.seen  # an errno by name, or a signal
-        if (is_neighbour and found.name not in NOT_NEEDED) or (not is_neighbour and not refused):
-            wrong.append(f"{found.name}: {found.proves} ended with {found.seen}")
-    assert not wrong
+    assert not not_held(answer, TRIED, NETNS, MEANS_NOTHING | HOLES | NOT_CARRIED)
 
 
 def test_nobody_outside_heard_anything(answer: dict[str, Any]) -> None:
     """Not one listener of this machine was reached, but for the hole that the documents name (HLD-4, HLD-14)."""
-    assert strangers(answer) == []
-    heard = {said for _, said in answer["heard"] if "escaped-" in said}
-    assert all(any(hole in said for hole in HOLES) for said in heard), heard
+    heard_by_nobody(answer)

@@ -166,17 +166,8 @@ class Http2:
             if event.data:
                 self._idle = 0
             self._data(self._client, self._by_client.get(event.stream_id), event, up=True)
-        elif isinstance(event, TrailersReceived):
-            stream = self._by_client.get(event.stream_id)
-            if stream is not None:
-                stream.up.trailers = checked_trailers(event.headers)
-                if stream.up.trailers is None:
-                    self._drop(stream, ErrorCodes.PROTOCOL_ERROR, Reason.BAD_REQUEST)
-        elif isinstance(event, StreamEnded):
-            stream = self._by_client.get(event.stream_id)
-            if stream is not None:
-                stream.up.ended = True
-                self._pass(stream, up=True)
+        elif isinstance(event, TrailersReceived | StreamEnded):
+            self._finish(self._by_client.get(event.stream_id), event, up=True)
         elif isinstance(event, StreamReset):
             self._resets += 1
             stream = self._by_client.get(event.stream_id)
@@ -259,22 +250,26 @@ class Http2:
         except H2Error:
             self.upstream_ended(Reason.UPSTREAM_RESPONSE)
 
+    def _finish(self, stream: _Stream | None, event: TrailersReceived | StreamEnded, *, up: bool) -> None:
+        """Trailers of one direction, or its end."""
+        if stream is None:
+            return
+        way = stream.up if up else stream.down
+        if isinstance(event, StreamEnded):
+            way.ended = True
+            self._pass(stream, up=up)
+            return
+        way.trailers = checked_trailers(event.headers)
+        if way.trailers is None:
+            self._drop(stream, ErrorCodes.PROTOCOL_ERROR, Reason.BAD_REQUEST if up else Reason.UPSTREAM_RESPONSE)
+
     def _on_upstream(self, event: Event) -> None:
         if isinstance(event, ResponseReceived | InformationalResponseReceived):
             self._response(event)
         elif isinstance(event, DataReceived):
             self._data(self._upstream, self._by_upstream.get(event.stream_id), event, up=False)
-        elif isinstance(event, TrailersReceived):
-            stream = self._by_upstream.get(event.stream_id)
-            if stream is not None:
-                stream.down.trailers = checked_trailers(event.headers)
-                if stream.down.trailers is None:
-                    self._drop(stream, ErrorCodes.PROTOCOL_ERROR, Reason.UPSTREAM_RESPONSE)
-        elif isinstance(event, StreamEnded):
-            stream = self._by_upstream.get(event.stream_id)
-            if stream is not None:
-                stream.down.ended = True
-                self._pass(stream, up=False)
+        elif isinstance(event, TrailersReceived | StreamEnded):
+            self._finish(self._by_upstream.get(event.stream_id), event, up=False)
         elif isinstance(event, StreamReset):
             stream = self._by_upstream.get(event.stream_id)
             if stream is not None:

@@ -17,6 +17,7 @@ import json
 import os
 import subprocess
 import time
+from contextlib import suppress
 
 from tidegate.model.errors import StartError, UsageError
 from tidegate.model.value import Value
@@ -135,6 +136,20 @@ class Engine:
         """
         self.run("start", container)
 
+    def begin(self, image: str, arguments: Sequence[str], command: Sequence[str] = ()) -> str:
+        """Make a container and start it; its id. One that cannot be started is removed.
+
+        Raises:
+            StartError: as `create`.
+        """
+        container = self.create(image, arguments, command)
+        try:
+            self.start(container)
+        except BaseException:
+            self.remove(container)
+            raise
+        return container
+
     def inspect(self, container: str) -> dict[str, Any]:
         """All that the engine knows of a container.
 
@@ -199,6 +214,11 @@ class Engine:
                     time.sleep(_BETWEEN)  # docker's daemon says no where a busy machine is slow to end a process
                 else:
                     break
+
+    def discard(self, container: str) -> None:
+        """Remove a container, or leave it to the next sweep where the engine is gone."""
+        with suppress(StartError):
+            self.remove(container)
 
     def labelled(self, label: str, value: str = "") -> list[dict[str, str]]:
         """The labels of every container, running or not, that has this one; among them as `id` and `name` what it is.

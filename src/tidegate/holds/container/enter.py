@@ -53,10 +53,7 @@ class Entered:
 
     def close(self) -> None:
         """Remove the holder. What served it is the gate's."""
-        try:
-            self._engine.remove(self.container)
-        except StartError:
-            return  # the engine is gone: the next sweep finds it
+        self._engine.discard(self.container)
 
 
 class Entering:
@@ -139,13 +136,7 @@ def start_holder(engine: Engine, way: Way) -> str:
         *(part for name, value in labels.items() for part in ("--label", f"{name}={value}")),
         *("--log-driver", "none", "--restart", "no"),
     ]
-    container = engine.create(image, options, (holder.PROGRAM,))
-    try:
-        engine.start(container)
-    except BaseException:
-        engine.remove(container)
-        raise
-    return container
+    return engine.begin(image, options, (holder.PROGRAM,))
 
 
 def serve_inside(

@@ -43,10 +43,7 @@ class Relayed:
         if os.getpid() == self._pid:
             self._life.close()
             self._sockets.close()
-        try:
-            self._engine.remove(self.container)
-        except StartError:
-            return  # the engine is gone: the next sweep finds it
+        self._engine.discard(self.container)
 
 
 class RelayTransport:

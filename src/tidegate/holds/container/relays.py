@@ -114,15 +114,9 @@ def make(
     ]
     image = way.image or relay_image.default_image()
     try:
-        container = engine.create(image, whole, (*relay_image.COMMAND, *words))
+        return engine.begin(image, whole, (*relay_image.COMMAND, *words))
     except StartError as error:
         raise (without_image(engine, image) if error.code == "image-missing" else error) from None
-    try:
-        engine.start(container)
-    except BaseException:
-        engine.remove(container)
-        raise
-    return container
 
 
 def without_image(engine: Engine, image: str) -> StartError:
