@@ -59,6 +59,7 @@ def test_a_changed_log_is_said(visit: Callable[..., Visit], served: Served) -> N
     one = visit()
     one.go("log")
     one.page.locator(".chain[data-ok=true]", has_text="The chain holds").wait_for()
+    one.page.locator(".lines .type", has_text="server.started").wait_for()  # the lines come beside the verdict
     assert one.page.locator(".lines .type").all_inner_texts()[-1] == "server.started"
     path = served.state / "log" / "actions.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"type":"server.started"', b'"type":"server.starter"', 1))

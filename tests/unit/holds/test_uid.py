@@ -109,8 +109,9 @@ def test_the_topmost_closed_folder_is_found(tmp_path: Path) -> None:
     """A task's user must reach its workspace below a folder that only its owner may enter (HLD-3)."""
     deep = tmp_path / "a" / "b" / "c"
     deep.mkdir(parents=True)
-    above = closed_above(str(tmp_path))
-    (tmp_path / "a").chmod(0o755)
+    above = closed_above(str(tmp_path))  # pytest's own folders may be closed or, by another test, open
+    for open_one in (tmp_path, tmp_path / "a"):
+        open_one.chmod(0o755)
     (tmp_path / "a" / "b").chmod(0o700)
     assert closed_above(str(deep)) == (above or str(tmp_path / "a" / "b"))
     assert closed_above("/usr/bin") == ""
