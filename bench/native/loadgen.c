@@ -9,7 +9,7 @@
  *
  * --proxy ADDRESS:PORT, or http_proxy of the environment (with user:password, sent as Basic), or --direct (then the
  * target is an address and is dialled itself). --clients N, --seconds S, --warmup S, --payload BYTES (0: the tunnel is
- * closed at once), --hello NAME (the exchange is a TLS ClientHello for NAME, echoed, instead of plain bytes),
+ * closed at once, and where there is no proxy to say that it stands, its end is awaited), --hello NAME (the exchange is a TLS ClientHello for NAME, echoed, instead of plain bytes),
  * --sources N (connect from 127.0.0.1 to 127.0.0.N in turn).
  *
  * One line of JSON comes out. An operation that fails or takes longer than 10 s counts as an error and never as
@@ -144,6 +144,11 @@ static void start_exchange(struct client *client) {
     } else if (mode == IDLE) {
         client->state = HOLDING;
         open_tunnels++;
+    } else if (payload_length == 0 && direct) {
+        /* Nobody answers a connection without a proxy: the kernel's backlog accepts it before the other side knows.
+         * It is through when its end has come back from the origin. */
+        client->state = ECHOED;
+        shutdown(client->fd, SHUT_WR);
     } else if (payload_length == 0) {
         finish(client);
         again(client);
@@ -218,6 +223,11 @@ static void on_readable(struct client *client, int ended) {
         if (got == 0) {
             if (client->state == BODY && client->body < 0) {
                 body_done(client);
+                return;
+            }
+            if (client->state == ECHOED && payload_length == 0) {
+                finish(client);
+                again(client);
                 return;
             }
             if (client->state == HEAD && mode == GET && client->got == 0) {
