@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bench.build import ROOT
 from bench.processes import BenchError
 from bench.quiet import Others, wait_for_quiet
 
@@ -58,8 +59,9 @@ class Context:
 
     def failed(self, what: str, why: BenchError | str) -> None:
         """Note that something could not be measured; the run goes on without it."""
-        self.results.failed.setdefault(what, str(why))
-        self.say(f"{what}: {why}")
+        said = str(why).replace(f"{ROOT}/", "")  # the table is for every machine
+        self.results.failed.setdefault(what, said)
+        self.say(f"{what}: {said}")
 
     @contextmanager
     def sampling(self) -> Iterator[None]:

@@ -102,7 +102,7 @@ def _profile_the_child(path: str) -> None:
 
     serve = gate_process.gate_main
 
-    def profiled(channel: socket) -> NoReturn:
+    def profiled(channel: socket, open_table: int) -> NoReturn:
         profile = cProfile.Profile()
         end = os._exit
 
@@ -113,7 +113,7 @@ def _profile_the_child(path: str) -> None:
 
         os._exit = write_and_end
         profile.enable()
-        serve(channel)
+        serve(channel, open_table)
 
     gate_process.gate_main = profiled
 

@@ -148,3 +148,11 @@ def test_the_server_is_measured_whole(tmp_path: Path, measure: str, keys: set[st
     for found in data["measures"].values():
         for series in found["peers"].values():
             assert series["samples"]
+
+
+def test_the_gate_is_profiled_under_a_load() -> None:
+    """A bound that is missed comes with the profile that shows why, so the profile has to run: functions and calls."""
+    done = bench("--profile", "tunnels")
+    assert done.returncode == 0, done.stderr
+    assert "cProfile, 32 clients: " in done.stdout
+    assert "connection.py" in done.stdout
