@@ -1,12 +1,15 @@
 """The table `inet tidegate` of the hold `uid`, as text: what users of the range may send, and nothing else (HLD-3).
 
     capture   nat     its proxy address, port 53 and TCP to anywhere but loopback lead to its own gate
-    fence     output  to loopback: what its gate listens on, and its own servers; all else is counted, logged, rejected
+    fence     output  from here to loopback: what its gate listens on, its own servers; all else is logged and rejected
     forget    output  what a task's connections leave in connection tracking, which all of the machine shares, is short
     met       input   a connection to "its own server" is met by a socket that is marked as that user's, or refused
 
 Rules of the file: text only, nothing is loaded from here; one table for the whole range, so that a process of the range
 is fenced before anybody knows of it; users come and go as elements of maps and sets, and rules never change.
+
+A source that is not this machine's is refused first: where the machine lets anybody bind one (ip_nonlocal_bind), the
+gate's answer to it would leave by whatever route there is, and be root's.
 
 Why the last chain: a port is an own server's when the task listens there, and may be a service's of this machine a
 moment later. The mark is set on the *socket* that listens (watcher.py, SO_MARK), which a task has no right to, so it
@@ -125,7 +128,11 @@ def table_text(first: int = FIRST, last: int = LAST, *, nflog: bool = True) -> s
  chain guard {{
 {guards} }}
  chain task {{
-{gates}{own}  update @refused {{ meta skuid }}
+  fib saddr type != local goto refuse
+{gates}{own}  goto refuse
+ }}
+ chain refuse {{
+  update @refused {{ meta skuid }}
 {refusal}  meta l4proto tcp reject with tcp reset
   reject with icmpx type admin-prohibited
  }}

@@ -185,3 +185,62 @@ except TimeoutError:
 """
     )
     assert fenced(code) == "EPERM EPERM EPERM EPERM ECONNREFUSED\nTrue\nset()\n"
+
+
+def test_a_source_that_is_not_this_machines_reaches_nothing() -> None:
+    """Where the machine lets anybody bind foreign addresses, an answer to one would leave it (HLD-3).
+
+    ip_nonlocal_bind of net.ipv4 and net.ipv6 (ip-sysctl.rst). The neighbours: its own addresses, by the same ways.
+    """
+    code = (
+        GATE
+        + """
+import subprocess, threading
+def ip(*words):
+    subprocess.run(['ip', *words], check=True)
+for version in ('ipv4', 'ipv6'):
+    with open(f'/proc/sys/net/{version}/ip_nonlocal_bind', 'w') as file:
+        file.write('1')
+ip('link', 'add', 'out0', 'type', 'veth', 'peer', 'name', 'peer0')
+for name in ('out0', 'peer0'):
+    ip('link', 'set', name, 'up')
+ip('address', 'add', '10.9.9.2/24', 'dev', 'out0')
+ip('address', 'add', '2001:db8:9::2/64', 'dev', 'out0', 'nodad')
+for router in ('10.9.9.1', '2001:db8:9::1'):
+    ip('neigh', 'add', router, 'lladdr', '02:00:00:00:00:01', 'dev', 'out0')
+    ip(*(['-6'] if ':' in router else []), 'route', 'add', 'default', 'via', router, 'dev', 'out0')
+uid_routes.keep_at_home()
+names = {}
+for family, address in ((2, '127.0.0.1'), (10, '::1')):
+    names[family] = wire = socket.socket(family, 2)
+    wire.bind((address, 0 if family == 2 else names[2].getsockname()[1]))
+    def answer(wire=wire):
+        while True:
+            data, where = wire.recvfrom(99)
+            wire.sendto(b'tidegate-leak ' + data, where)
+    threading.Thread(target=answer, daemon=True).start()
+uid_fence.change('add', elements(30003, Ports(port, names=names[2].getsockname()[1])))
+heard = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(3))
+heard.bind(('peer0', 0))
+def ask(source, address):
+    with socket.socket(10 if ':' in address else 2, 2) as wire:
+        wire.settimeout(2)
+        wire.bind((source, 0))
+        wire.connect((address, 53))
+        wire.send(b'x')
+        return wire.recv(99).decode()
+for source, address in (('8.8.8.8', '127.0.0.1'), ('2600:beef::8', '::1'), ('2600:beef::8', '2600:beef::9')):
+    print(as_user(30003, ask, source, address))
+heard.setblocking(False)
+leaked = 0
+try:
+    while True:
+        leaked += b'tidegate-leak' in heard.recv(2000)
+except BlockingIOError:
+    pass
+print(leaked)
+for source, address in (('127.0.0.1', '127.0.0.1'), ('::1', '::1'), ('::1', '2600:beef::9')):
+    print(as_user(30003, ask, source, address))
+"""
+    )
+    assert fenced(code) == "ENETUNREACH\nEPERM\nEPERM\n0\n" + "tidegate-leak x\n" * 3
