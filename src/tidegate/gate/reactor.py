@@ -9,6 +9,8 @@ Rules of the file:
 * Timers are coarse. All timers of one length stand in one queue in the order in which they end, so arming and
   cancelling cost the same however many there are.
 * A handler that raises is broken, and only it: the loop tells it so (`broken`) and goes on.
+* A wake-up shortens a wait and means nothing else: what was posted, and a stop, is seen in each turn, and no turn is
+  longer than `LONGEST`. So neither is lost where the wake-up could not be written.
 
 What it does not do: it knows no sockets, no protocols and no policy.
 """
@@ -53,6 +55,7 @@ ENDED = RDHUP | HUP | ERR
 
 BATCH = 256  # events a turn: enough to amortise the system call, few enough to keep timers honest
 GRAIN = 0.004  # seconds: timers that end close to each other share a turn
+LONGEST = 1.0  # seconds: what a stop waits for at most where its wake-up was lost
 _FOREVER = float("inf")
 
 
@@ -179,14 +182,17 @@ class Reactor:
         self.wake()
 
     def wake(self) -> None:
-        """End the wait of the current turn.
+        """End the wait of the current turn; where the kernel does not do that, it ends by itself (`LONGEST`).
 
         Raises:
             OSError: when the reactor is closed.
         """
         if self._wake < 0:
             raise OSError(EBADF, "the loop is closed")
-        os.eventfd_write(self._wake, 1)
+        try:
+            os.eventfd_write(self._wake, 1)
+        except OSError:
+            return
 
     def stop(self) -> None:
         """Let `run` return after the current turn. Thread-safe and signal-safe."""
@@ -211,11 +217,13 @@ class Reactor:
                 if self._fault is not None:
                     self._fault(second)
 
-    def _run_posted(self) -> None:
+    def _woken(self) -> None:
         try:
             os.eventfd_read(self._wake)
         except BlockingIOError:
             return
+
+    def _run_posted(self) -> None:
         for _ in range(len(self._posted)):
             self._call(self._posted.popleft(), None)
 
@@ -223,12 +231,8 @@ class Reactor:
         """Turn until `stop` is called."""
         poll, table, clock, wake = self._epoll.poll, self.table, self.clock, self._wake
         while not self._stop:
-            if self._again or self._posted:
-                timeout = 0.0
-            elif self._due == _FOREVER:
-                timeout = -1.0
-            else:
-                timeout = max(0.0, self._due - clock()) + GRAIN
+            ready = self._again or self._posted
+            timeout = 0.0 if ready else min(max(0.0, self._due - clock()) + GRAIN, LONGEST)
             events = poll(timeout, BATCH)
             self.now = clock()
             if self._again:
@@ -247,7 +251,9 @@ class Reactor:
                     except Exception as error:  # noqa: BLE001 - see the rules of the file
                         self._broke(owner, error)
                 elif fd == wake:
-                    self._run_posted()
+                    self._woken()
+            if self._posted:
+                self._run_posted()
             if self.now >= self._due:
                 self._expire()
             if self.turned is not None:

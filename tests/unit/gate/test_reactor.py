@@ -186,3 +186,30 @@ def test_a_call_breaks_who_it_was_made_for() -> None:
 def test_what_is_left_of_a_clock_has_few_lengths(left: float, rounded: float) -> None:
     """Sixteen at most, never shorter than what is left of the clock, never longer than the clock."""
     assert remaining(left, 16.0) == rounded
+
+
+@pytest.mark.parametrize("posts", [True, False])
+def test_nothing_is_lost_where_a_wake_up_cannot_be_written(posts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was posted runs, in few turns, and a stop ends the loop, though the kernel takes no wake-up (HLD-7)."""
+
+    def refuse(_fd: int, _value: int) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    reactor = Reactor(time.monotonic)
+    ran, turns = threading.Event(), [0]
+
+    def turned() -> None:
+        turns[0] += 1
+
+    reactor.turned = turned
+    loop = threading.Thread(target=reactor.run)
+    loop.start()
+    monkeypatch.setattr(os, "eventfd_write", refuse)
+    if posts:
+        reactor.post(ran.set)
+        assert ran.wait(20)
+    reactor.stop()
+    loop.join(20)
+    assert not loop.is_alive()
+    assert turns[0] < 50  # it waits, and does not spin
+    reactor.close()
