@@ -7,8 +7,7 @@ Rules of the file:
   (4.2.1.10) a permitted name covers the names below it too, and there is no portable way to write it without them;
   so the gate, which mints only for hosts whose rule is read, is what keeps subdomains out. An inspected address gets
   an authority of its own, which may sign for exactly those addresses and for no name. A rule for `*` leaves names open.
-* The profile is the one the strictest verifiers ask for: OpenSSL's -x509_strict, Python 3.13's default, Go, rustls,
-  Java, GnuTLS. Extensions: RFC 5280; validity of leafs below the 398 days of the Baseline Requirements.
+* The profile is that of model/certificate_profile.py; leafs live less than the 398 days of the Baseline Requirements.
 * Everything is backdated: clocks of virtual machines lag by days after sleep.
 * All leafs of a task share one key: whoever could take one could take the authority's.
 
@@ -17,19 +16,20 @@ Clocks come in. What it does not do: decide what is inspected (scope.py), or tal
 
 from __future__ import annotations
 
-import datetime as dt
 import ipaddress
 from typing import TYPE_CHECKING
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.hazmat.primitives import hashes
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from tidegate.model.certificate_profile import PEM, builder, name, new_key, private_pem, time, usage
 from tidegate.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from cryptography.hazmat.primitives.asymmetric import ec
 
     from tidegate.model.host import Host
     from tidegate.policy.scope import Scope
@@ -42,7 +42,6 @@ AUTHORITY_LIFE = (
 LEAF_LIFE = 7 * DAY
 _RENEW_BELOW = 1 / 3  # of a leaf's life
 _NO_NAME = "invalid"  # RFC 6761: nothing is ever called so; "permits this name only" is "permits none"
-_PEM = serialization.Encoding.PEM
 
 
 class NotCoveredError(Exception):
@@ -66,11 +65,9 @@ class Authority:
         self._scope = scope
         self._wall = wall
         self.ends_at = wall() + life
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._leaf_key = ec.generate_private_key(ec.SECP256R1())
-        self._leaf_key_pem = self._leaf_key.private_bytes(
-            _PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        self._key = new_key()
+        self._leaf_key = new_key()
+        self._leaf_key_pem = private_pem(self._leaf_key)
         self._roots: list[x509.Certificate] = []
         self._names: x509.Certificate | None = None
         self._literals: x509.Certificate | None = None
@@ -82,7 +79,7 @@ class Authority:
     @property
     def certificates(self) -> tuple[bytes, ...]:
         """The roots that the task trusts, each as PEM. Public."""
-        return tuple(root.public_bytes(_PEM) for root in self._roots)
+        return tuple(root.public_bytes(PEM) for root in self._roots)
 
     def covers(self, host: Host) -> bool:
         """Whether it may sign for this host."""
@@ -110,31 +107,31 @@ class Authority:
         if root is None or not self.covers(host) or now >= self.ends_at:
             raise NotCoveredError(host.text)
         ends_at = min(now + life, self.ends_at)
-        name = x509.DNSName(host.text) if host.packed is None else x509.IPAddress(ipaddress.ip_address(host.packed))
+        named = x509.DNSName(host.text) if host.packed is None else x509.IPAddress(ipaddress.ip_address(host.packed))
         certificate = (
             self._builder(
                 # No CommonName that looks like a host: the names are in the SAN alone (RFC 6125), and a long one
                 # would not fit (RFC 5280, ub-common-name).
-                _name("tidegate inspected host"),
+                name("tidegate inspected host"),
                 root.subject,
                 self._leaf_key.public_key(),
                 now,
                 ends_at,
             )
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs=False), critical=True)
+            .add_extension(usage(signs=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-            .add_extension(x509.SubjectAlternativeName([name]), critical=False)
+            .add_extension(x509.SubjectAlternativeName([named]), critical=False)
             .sign(self._key, hashes.SHA256())
         )
-        pem = self._leaf_key_pem + certificate.public_bytes(_PEM)
+        pem = self._leaf_key_pem + certificate.public_bytes(PEM)
         return Leaf(pem, ends_at - (ends_at - now) * _RENEW_BELOW, ends_at)
 
     def _root(self, subject: str, constraints: x509.NameConstraints) -> x509.Certificate:
         root = (
-            self._builder(_name(subject), _name(subject), self._key.public_key(), self._wall(), self.ends_at)
+            self._builder(name(subject), name(subject), self._key.public_key(), self._wall(), self.ends_at)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_usage(signs=True), critical=True)
+            .add_extension(usage(signs=True), critical=True)
             .add_extension(constraints, critical=True)
             .sign(self._key, hashes.SHA256())
         )
@@ -144,17 +141,8 @@ class Authority:
     def _builder(
         self, subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: float, ends_at: float
     ) -> x509.CertificateBuilder:
-        return (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(issuer)
-            .public_key(key)
-            .serial_number(x509.random_serial_number())  # 159 random bits
-            .not_valid_before(_time(now - BACKDATED))
-            .not_valid_after(_time(ends_at))
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
-        )
+        issued_by = self._key.public_key()
+        return builder(subject, issuer, key, issued_by, time(now - BACKDATED), time(ends_at))
 
 
 def _constraints_of_names(scope: Scope) -> x509.NameConstraints:
@@ -168,25 +156,3 @@ def _constraints_of_names(scope: Scope) -> x509.NameConstraints:
 def _constraints_of_literals(scope: Scope) -> x509.NameConstraints:
     addresses = [x509.IPAddress(ipaddress.ip_network(text)) for text in scope.literals]
     return x509.NameConstraints([*addresses, x509.DNSName(_NO_NAME)], None)
-
-
-def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
-
-
-def _time(seconds: float) -> dt.datetime:
-    return dt.datetime.fromtimestamp(seconds, dt.UTC)
-
-
-def _usage(*, signs: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )

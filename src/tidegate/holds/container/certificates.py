@@ -4,9 +4,7 @@
 
 Rules of the file: an authority signs for nothing but its own listener and tasks; its key leaves no process that signs,
 and no container ever sees it. A task's certificate is good for seven days, then its route is gone. Everything begins a
-day early: clocks of virtual machines lag behind after sleep. Keys are P-256; extensions as in RFC 5280.
-
-`builder` and `usage` are the profile of every certificate that tidegate keeps on this machine (server/api/outside.py).
+day early: clocks of virtual machines lag behind after sleep. The profile is that of model/certificate_profile.py.
 """
 
 from __future__ import annotations
@@ -20,9 +18,10 @@ from hashlib import sha256
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from tidegate.holds.container.relay import SERVER_NAME
+from tidegate.model.certificate_profile import PEM, builder, name, new_key, private_pem, time, usage
 from tidegate.model.errors import StartError
 from tidegate.model.value import Value
 
@@ -32,7 +31,6 @@ AUTHORITY_DAYS = 3650
 RENEW_DAYS = 30
 TASK_LIFE = 7 * 86400.0  # seconds
 _DAY = dt.timedelta(days=1)
-_PEM = serialization.Encoding.PEM
 
 
 class TaskKeys(Value):
@@ -57,7 +55,7 @@ class Authority:
     @property
     def pem(self) -> bytes:
         """Its certificate. Public."""
-        return self.certificate.public_bytes(_PEM)
+        return self.certificate.public_bytes(PEM)
 
     def task(self, name: str, now: float, life: float = TASK_LIFE) -> TaskKeys:
         """Return a new certificate for a task; `life` is in seconds."""
@@ -81,15 +79,22 @@ class Authority:
         life: float,
         names: x509.SubjectAlternativeName | None,
     ) -> tuple[bytes, x509.Certificate]:
-        key = ec.generate_private_key(ec.SECP256R1())
-        made = builder(name(subject), self.certificate.subject, key, self._key, _time(now) - _DAY, _time(now + life))
+        key = new_key()
+        made = builder(
+            name(subject),
+            self.certificate.subject,
+            key.public_key(),
+            self._key.public_key(),
+            time(now) - _DAY,
+            time(now + life),
+        )
         made = made.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         made = made.add_extension(usage(signs=False), critical=True)
         made = made.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         if names is not None:
             made = made.add_extension(names, critical=False)
         certificate = made.sign(self._key, hashes.SHA256())
-        return private_pem(key) + certificate.public_bytes(_PEM), certificate
+        return private_pem(key) + certificate.public_bytes(PEM), certificate
 
 
 def open_authority(state: str, now: float) -> Authority:
@@ -132,7 +137,7 @@ def _read(path: str, now: float) -> Authority | None:
         raise StartError(f"{path} is no key with its certificate", fix="move it away", code="authority") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
         raise StartError(f"{path}: the key is not that of its certificate", fix="move it away", code="authority")
-    left = certificate.not_valid_after_utc - _time(now)
+    left = certificate.not_valid_after_utc - time(now)
     return Authority(key, certificate) if left > dt.timedelta(days=RENEW_DAYS) else None
 
 
@@ -147,9 +152,11 @@ def _check_private(path: str, found: os.stat_result) -> None:
 
 
 def _make(now: float) -> Authority:
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = new_key()
     subject = name("tidegate relays of this user")
-    made = builder(subject, subject, key, key, _time(now) - _DAY, _time(now) + dt.timedelta(days=AUTHORITY_DAYS))
+    public = key.public_key()
+    ends = time(now) + dt.timedelta(days=AUTHORITY_DAYS)
+    made = builder(subject, subject, public, public, time(now) - _DAY, ends)
     made = made.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     made = made.add_extension(usage(signs=True), critical=True)
     return Authority(key, made.sign(key, hashes.SHA256()))
@@ -161,54 +168,3 @@ def _write(path: str, content: bytes) -> None:
     with open(fd, "wb") as file:
         file.write(content)
     os.replace(fresh, path)
-
-
-def _time(seconds: float) -> dt.datetime:
-    return dt.datetime.fromtimestamp(seconds, dt.UTC)
-
-
-def name(text: str) -> x509.Name:
-    """Return a name of one part."""
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
-
-
-def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """Return a key as PEM, as it is."""
-    return key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-
-
-def builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePrivateKey,
-    issuer_key: ec.EllipticCurvePrivateKey,
-    begins: dt.datetime,
-    ends: dt.datetime,
-) -> x509.CertificateBuilder:
-    """Return what every certificate of ours begins with."""
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(begins)
-        .not_valid_after(ends)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
-    )
-
-
-def usage(*, signs: bool) -> x509.KeyUsage:
-    """Return what a key is for: to sign certificates, or to shake hands."""
-    return x509.KeyUsage(
-        digital_signature=not signs,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )

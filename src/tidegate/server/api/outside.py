@@ -120,24 +120,24 @@ def _make(folder: str, path: str, address: str, now: dt.datetime) -> None:
     """Make an authority for one address and a leaf by it; write the leaf's key and both certificates."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
-    from tidegate.holds.container.certificates import builder, name, private_pem, usage
+    from tidegate.model.certificate_profile import builder, name, new_key, private_pem, usage
 
     network = x509.IPAddress(ipaddress.ip_network(address))
-    authority_key, leaf_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    authority_key, leaf_key = new_key(), new_key()
+    signer = authority_key.public_key()
     issuer = name(_NAME)
     begins = now - dt.timedelta(days=1)
     authority = (
-        builder(issuer, issuer, authority_key, authority_key, begins, now + dt.timedelta(days=AUTHORITY_DAYS))
+        builder(issuer, issuer, signer, signer, begins, now + dt.timedelta(days=AUTHORITY_DAYS))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(usage(signs=True), critical=True)
         .add_extension(x509.NameConstraints([network], None), critical=True)
         .sign(authority_key, hashes.SHA256())
     )
     leaf = (
-        builder(name(address), issuer, leaf_key, authority_key, begins, now + dt.timedelta(days=LEAF_DAYS))
+        builder(name(address), issuer, leaf_key.public_key(), signer, begins, now + dt.timedelta(days=LEAF_DAYS))
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(usage(signs=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
