@@ -9,16 +9,21 @@ import re
 import shlex
 import statistics
 import sys
+from typing import TYPE_CHECKING
 
 from bench import build, network, profiles
 from bench.bounds import judge_all
 from bench.context import Context
-from bench.measures import decisions, flood, identity, inside, memory, server, startup, traffic
+from bench.inspectors import INSPECTORS
+from bench.measures import decisions, flood, identity, inside, inspection, memory, server, startup, traffic
 from bench.peers import PEERS, QUICK, Tidegate
 from bench.processes import BenchError
 from bench.report import bounds_table, machine, markdown
 from bench.results import Results, write_json
 from bench.sandboxes import BUBBLEWRAP, SANDBOX_RUNTIME
+
+if TYPE_CHECKING:
+    from bench.inspectors import Inspector
 
 MEASURES = {
     "decisions": decisions.measure_decisions,
@@ -30,6 +35,7 @@ MEASURES = {
     "refusals": traffic.measure_refusals,
     "requests": traffic.measure_requests,
     "throughput": traffic.measure_throughput,
+    "inspection": inspection.measure_inspection,
     "inside": inside.measure_inside,
     "server": server.measure_server,
     "flood": flood.measure_flood,
@@ -75,6 +81,12 @@ def _peers_named(text: str) -> list[str]:
     return [name for name in re.split(r",(?! )", text) if name]
 
 
+def _inspectors(options: argparse.Namespace) -> tuple[type[Inspector], ...]:
+    """Return what reads inside TLS and is compared; with --quick not mitmproxy, which takes long to start."""
+    named = _peers_named(options.peers) or (["tidegate", "squid"] if options.quick else [])
+    return tuple(kind for kind in INSPECTORS if not named or kind.name in named)
+
+
 def _prepare(wanted: set[str], options: argparse.Namespace) -> None:
     """Compile and install, then go on inside the namespaces where there are some."""
     build.compile_native()
@@ -82,6 +94,8 @@ def _prepare(wanted: set[str], options: argparse.Namespace) -> None:
     packages = {kind.package for kind in PEERS if kind.name in wanted and kind.package}
     if sandboxed and not options.profile:
         packages |= {SANDBOX_RUNTIME, BUBBLEWRAP}
+    if not options.only or "inspection" in options.only or options.profile.startswith("inspect"):
+        packages |= {"nginx", *(kind.package for kind in _inspectors(options) if kind.package)}
     os.environ[_MISSING] = json.dumps(build.install_peers(packages))
     if not options.build:
         network.enter(sys.argv[1:])
@@ -116,6 +130,7 @@ def _run(options: argparse.Namespace, wanted: set[str]) -> None:
         seconds=options.seconds or seconds,
         folder=os.path.join(build.RUN, str(os.getpid())),
         results=results,
+        inspectors=_inspectors(options),
         by_name=network.inside(),
         quick=options.quick,
         bounds_only=options.bounds or (options.quick and not options.only),

@@ -91,6 +91,26 @@ BOUNDS = (
     Bound("decisions with 100,000 rules, at least half the rate of 10", "decide_100000", 0.5, TIDEGATE, "decide_10"),
     Bound("refusals/s at least 1.2 x tinyproxy", "refuse_32", 1.2, "tinyproxy", profile="refuse"),
     Bound("keep-alive requests/s at least 1.25 x squid", "get_32", 1.25, "squid", profile="get"),
+    Bound(
+        "read inside TLS: keep-alive HTTP/1.1 requests/s at least 1.2 x squid's ssl-bump",
+        *("inspect_requests", 1.2, "squid"),
+        profile="inspect",
+    ),
+    Bound("the same, at least 20 x mitmproxy", "inspect_requests", 20, "mitmproxy", profile="inspect"),
+    Bound(
+        "read inside TLS: new connections/s at least squid's", "inspect_connections", 1, "squid", profile="inspect_new"
+    ),
+    Bound(
+        "read inside TLS: latency added at p50 at most 1.5 x squid's",
+        *("inspect_added_p50", 1.5, "squid"),
+        at_most=True,
+        profile="inspect",
+    ),
+    Bound(
+        "read inside TLS: memory of an open connection at most a quarter of mitmproxy's",
+        *("inspect_bytes", 0.25, "mitmproxy"),
+        at_most=True,
+    ),
     Bound("idle gate process, RSS, at most 15 MB", "idle_rss", 15, at_most=True),
     Bound("idle tunnel at most 2 KB", "tunnel_bytes", 2048, at_most=True),
     Bound(

@@ -1,8 +1,9 @@
-"""What the bench needs on the machine: two compiled C programs, and the peers that can be had.
+"""What the bench needs on the machine: three compiled C programs, and the peers that can be had.
 
 Everything of ours lands in `bench/.build`, which git ignores; Debian packages are installed only as root and only
-where missing. A peer that cannot be installed is named with its reason and left out; a compiler is the one thing
-the bench cannot do without.
+where missing. Two are unpacked there in place of being installed: squid-openssl, which would take the place of squid,
+and nginx, which is not asked to serve this machine. What cannot be had is named with its reason and left out; a
+compiler is the one thing the bench cannot do without.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ RUN = os.path.join(BUILD, "run")
 NATIVE = os.path.join(HERE, "native")
 LOADGEN = os.path.join(BUILD, "loadgen")
 ORIGIN = os.path.join(BUILD, "origin")
+TLSLOAD = os.path.join(BUILD, "tlsload")
+UNPACKED = os.path.join(BUILD, "debian")
+NGINX = os.path.join(UNPACKED, "nginx", "usr", "sbin", "nginx")
+SQUID_OPENSSL = os.path.join(UNPACKED, "squid-openssl")
 VENV = os.path.join(BUILD, "venv")
 NODE = os.path.join(BUILD, "node")
 SRT = os.path.join(NODE, "node_modules", ".bin", "srt")
@@ -55,20 +60,45 @@ def compile_native() -> None:
         raise BenchError("no C compiler: install gcc (Debian: apt-get install gcc libc6-dev)")
     os.makedirs(BUILD, exist_ok=True)
     for binary in (LOADGEN, ORIGIN):
-        source = os.path.join(NATIVE, os.path.basename(binary) + ".c")
-        newest = max(os.path.getmtime(source), os.path.getmtime(os.path.join(NATIVE, "common.h")))
-        if os.path.exists(binary) and os.path.getmtime(binary) > newest:
-            continue
-        made = f"{binary}.{os.getpid()}"
-        done = _run([compiler, "-O2", "-Wall", "-Wextra", "-Wno-unused-function", "-o", made, source])
-        if done is not None:
-            raise BenchError(f"{source} does not compile: {done}")
-        os.replace(made, binary)
+        # Static where that can be had: it runs in containers of other systems, too.
+        if _compile(compiler, binary, "-static") and (why := _compile(compiler, binary)):
+            raise BenchError(why)
+
+
+def compile_tls() -> str | None:
+    """Compile the load generator that speaks TLS; return why not, or None."""
+    compiler = find("cc") or find("gcc") or find("clang")
+    if compiler is None:
+        return "no C compiler"
+    why = _compile(compiler, TLSLOAD, "-lssl", "-lcrypto")
+    if why and not os.path.exists("/usr/include/openssl/ssl.h"):
+        if reason := _install_debian(["libssl-dev"]):
+            return reason
+        why = _compile(compiler, TLSLOAD, "-lssl", "-lcrypto")
+    return why
+
+
+def _compile(compiler: str, binary: str, *more: str) -> str | None:
+    """Compile one program where it is older than its source; return why not, or None."""
+    source = os.path.join(NATIVE, os.path.basename(binary) + ".c")
+    headers = [os.path.join(NATIVE, name) for name in ("common.h", "load.h")]
+    newest = max(os.path.getmtime(path) for path in (source, *headers))
+    if os.path.exists(binary) and os.path.getmtime(binary) > newest:
+        return None
+    made = f"{binary}.{os.getpid()}"
+    warnings = ("-Wall", "-Wextra", "-Wno-unused-function")
+    done = _run([compiler, "-O2", *warnings, "-o", made, source, *more])
+    if done is not None:
+        return f"{source} does not compile: {done}"
+    os.replace(made, binary)
+    return None
 
 
 def install_peers(wanted: set[str]) -> dict[str, str]:
     """Install the peers named in `wanted` as far as possible; return those that are missing, with the reason."""
     missing: dict[str, str] = {}
+    if "squid-openssl" in wanted:
+        wanted = wanted | {"squid"}
     programs = {"squid", "tinyproxy"} & wanted
     if "sandbox-runtime" in wanted:
         programs |= {"bwrap", "socat", "rg", "npm"}
@@ -88,7 +118,39 @@ def install_peers(wanted: set[str]) -> dict[str, str]:
     for program, package in PYTHON.items():
         if names[program] in wanted and (why := _install_python(program, package)):
             missing[names[program]] = why
+    if "nginx" in wanted:
+        missing |= prepare_inspection(wanted)
     return missing
+
+
+def prepare_inspection(wanted: set[str]) -> dict[str, str]:
+    """Get ready what inspection is measured with; return what is missing."""
+    found = {"tlsload": compile_tls(), "nginx": _unpack("nginx", NGINX)}
+    if "squid-openssl" in wanted:
+        # Its pages, icons and libraries are those of squid, which is installed.
+        squid = os.path.join(SQUID_OPENSSL, "usr", "sbin", "squid")
+        found["squid-openssl"] = _unpack("squid-openssl", squid)
+    return {name: why for name, why in found.items() if why}
+
+
+def _unpack(package: str, program: str) -> str | None:
+    """Unpack a Debian package into a folder of ours and see that its program can start; return why not, or None."""
+    if not os.path.exists(program):
+        if find("apt-get") is None or find("dpkg") is None:
+            return "no Debian, so no package to unpack"
+        folder = os.path.join(UNPACKED, "packages")
+        os.makedirs(folder, exist_ok=True)
+        print(f"bench: unpacking {package}", file=sys.stderr)
+        why = _run(["apt-get", "download", "-qq", package], cwd=folder)
+        if why and os.geteuid() == 0:
+            why = _run(["apt-get", "update", "-qq"]) or _run(["apt-get", "download", "-qq", package], cwd=folder)
+        archives = sorted(name for name in os.listdir(folder) if name.startswith(f"{package}_"))
+        if why or not archives:
+            return why or "apt-get downloaded nothing"
+        archive = os.path.join(folder, archives[-1])
+        if why := _run(["dpkg", "-x", archive, os.path.join(UNPACKED, package)]):
+            return why
+    return _run([program, "-v"])
 
 
 def _install_debian(packages: list[str]) -> str | None:
@@ -129,11 +191,11 @@ def _install_python(program: str, package: str) -> str | None:
     return _run([os.path.join(VENV, "bin", "pip"), "install", "--quiet", package])
 
 
-def _run(command: list[str], env: dict[str, str] | None = None) -> str | None:
+def _run(command: list[str], env: dict[str, str] | None = None, cwd: str = ROOT) -> str | None:
     """Run it; return None when it worked, else the last line it said."""
     try:
         done = subprocess.run(
-            command, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=600, check=False, cwd=ROOT
+            command, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=600, check=False, cwd=cwd
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)

@@ -5,19 +5,21 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from bench.build import ROOT
 from bench.processes import BenchError
 from bench.quiet import Others, wait_for_quiet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from bench.inspectors import Inspector
     from bench.peers import Peer
     from bench.results import Results
 
 DIRECT = "direct"
+_P = TypeVar("_P", bound="Peer")
 
 
 @dataclass
@@ -26,7 +28,7 @@ class Context:
 
     `seconds` is the length of each load, `folder` where peers keep their files, `patience` how many seconds a sample
     may wait for a quiet machine, `bounds_only` leaves out loads that no bound is about, `others` holds the share of
-    the processors that others used during each sample.
+    the processors that others used during each sample, `inspectors` are what reads inside TLS.
     """
 
     peers: tuple[type[Peer], ...]
@@ -38,6 +40,7 @@ class Context:
     quick: bool = False
     patience: float = 0.0
     bounds_only: bool = False
+    inspectors: tuple[type[Inspector], ...] = ()
     others: list[float] = field(default_factory=list)
 
     @property
@@ -72,14 +75,18 @@ class Context:
         self.others.append(others.share())
 
     @contextmanager
-    def running(self, mode: str) -> Iterator[list[Peer]]:
-        """Start every peer that can do `mode`, freshly; end them all on the way out."""
-        started: list[Peer] = []
+    def running(self, mode: str, kinds: Sequence[type[_P]]) -> Iterator[list[_P]]:
+        """Start every peer of these that can do `mode`, freshly; end them all on the way out."""
+        started: list[_P] = []
         try:
-            for kind in self.peers:
+            for kind in kinds:
                 if mode not in kind.modes or (kind.package and kind.package in self.missing):
                     continue
-                peer = kind(self.folder)
+                try:
+                    peer = kind(self.folder)
+                except BenchError as error:
+                    self.failed(f"{kind.name}: its origin", error)
+                    continue
                 try:
                     peer.start()
                 except BenchError as error:
@@ -93,9 +100,9 @@ class Context:
             for peer in started:
                 peer.stop()
 
-    def turns(self, peers: list[Peer]) -> Iterator[tuple[int, Peer]]:
+    def turns(self, peers: Sequence[_P]) -> Iterator[tuple[int, _P]]:
         """Yield the number of the round and a peer; each round begins with another peer."""
         for number in range(self.rounds):
             start = number % max(1, len(peers))
-            for peer in peers[start:] + peers[:start]:
+            for peer in (*peers[start:], *peers[:start]):
                 yield number, peer

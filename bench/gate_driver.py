@@ -1,10 +1,13 @@
 """Runs tidegate's own gate process on a listener of the bench, with everything on, as `tidegate run` does.
 
     python -I -S bench/gate_driver.py --port N --journal FILE --allow RULE … [--connections N] [--profile FILE]
+                                      [--read RULE … --roots FILE --packages FOLDER]
 
 The process is forked before any policy code is loaded, as the front does it, so that its size is the real one; the
 parent then makes the policy and hands over the snapshot and the listening socket, and ends the gate when SIGTERM comes.
-With `--profile` the gate runs under cProfile and its table is written to FILE when it ends.
+A rule of `--read` names methods, so that its host is read inside TLS; its destination is verified against the PEM of
+`--roots`, and the packages for it are those of a folder. With `--profile` the gate runs under cProfile and its table is
+written to FILE when it ends.
 """
 
 from __future__ import annotations
@@ -22,17 +25,21 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
-def _arguments() -> tuple[dict[str, str], list[str]]:
+_READ = ("GET", "PUT")  # methods that the generator uses
+
+
+def _arguments() -> tuple[dict[str, str], dict[str, bool]]:
+    """Return the options, and the rules with whether they are read inside TLS."""
     words = sys.argv[1:]
     options: dict[str, str] = {}
-    allowed: list[str] = []
+    rules: dict[str, bool] = {}
     while words:
         name, value, *words = words
-        if name == "--allow":
-            allowed.append(value)
+        if name in {"--allow", "--read"}:
+            rules[value] = name == "--read"
         else:
             options[name] = value
-    return options, allowed
+    return options, rules
 
 
 def _listener(port: int) -> socket:
@@ -43,18 +50,25 @@ def _listener(port: int) -> socket:
     return listener
 
 
-def _order(options: dict[str, str], allowed: list[str]) -> dict[str, object]:
+def _order(options: dict[str, str], rules: dict[str, bool]) -> dict[str, object]:
     from tidegate.model.limits import Limits
-    from tidegate.model.rule import Layer, Origin
+    from tidegate.model.rule import NO_LIMITS, Layer, Origin, RuleLimits
     from tidegate.model.verdict import Phase, Verdict
     from tidegate.policy.policy import make_policy
     from tidegate.policy.rows import rule_row
     from tidegate.policy.snapshot import to_plain
 
     rows = [
-        rule_row(text, Verdict.ALLOW, Phase.RUNTIME, "command-line", "--allow", Origin.WRITTEN, Layer.COMMAND_LINE)
-        for text in allowed
+        rule_row(
+            *(text, Verdict.ALLOW, Phase.RUNTIME, "command-line", "--allow", Origin.WRITTEN, Layer.COMMAND_LINE),
+            limits=RuleLimits(methods=_READ) if read else NO_LIMITS,
+        )
+        for text, read in rules.items()
     ]
+    roots = ""
+    if "--roots" in options:
+        with open(options["--roots"], encoding="ascii") as file:
+            roots = file.read()
     limits = Limits(connections=int(options.get("--connections", "4096")))
     return {
         "task": "bench",
@@ -67,6 +81,7 @@ def _order(options: dict[str, str], allowed: list[str]) -> dict[str, object]:
         "own_names": (),
         "met": {"runtime": ()},
         "publish": (),
+        "roots": roots,
     }
 
 
@@ -76,14 +91,16 @@ def _say(line: str) -> None:
 
 def main() -> None:
     """Fork the gate, hand it its work, and stay until it or we are told to end."""
-    options, allowed = _arguments()
+    options, rules = _arguments()
+    if "--packages" in options:
+        sys.path.append(options["--packages"])
     from tidegate.holds.inside import TaskSockets
     from tidegate.runtime.gate_link import GateLink
 
     if "--profile" in options:
         _profile_the_child(options["--profile"])
     link = GateLink(_say)
-    link.configure(_order(options, allowed))
+    link.configure(_order(options, rules))
     link.deliver(TaskSockets(("proxy",), (_listener(int(options["--port"])).detach(),)))
     link.confirm()
     link.begin(0.0)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from bench import processes
-from bench.build import LOADGEN, ORIGIN
+from bench.build import LOADGEN, ORIGIN, TLSLOAD
 from bench.processes import BenchError
 
 NAME = "origin.bench.test"  # resolved by the hosts file of the bench's own mount namespace (RFC 6761: .test)
@@ -43,6 +43,38 @@ class Load:
             found += ["--hello", NAME]
         return found
 
+    def command(self, origin: Origin, proxy: str | None) -> list[str]:
+        """Return the command line through a proxy (`address:port`), or directly where that is None."""
+        return [*self.arguments(origin), *(["--proxy", proxy] if proxy else ["--direct"])]
+
+    @property
+    def compares_directly(self) -> bool:
+        """Whether there is such a load without a proxy."""
+        return self.mode != "refuse" and not self.by_name
+
+
+@dataclass(frozen=True)
+class TlsLoad:
+    """One run of the generator that speaks TLS, to an origin of https_origin.py; always by name."""
+
+    mode: str
+    clients: int = 1
+    streams: int = 1
+    seconds: float = 2.0
+    warmup: float = 0.3
+    path: str = "/"
+    protocol: str = "h1"
+    compares_directly: ClassVar[bool] = True
+
+    def command(self, origin: Origin, proxy: str | None) -> list[str]:
+        """Return the command line, as Load does."""
+        port = origin.ports["https"]
+        found = [TLSLOAD, self.mode, "--target", f"{NAME}:{port}", "--path", self.path]
+        found += ["--clients", str(self.clients), "--streams", str(self.streams)]
+        found += ["--seconds", str(self.seconds), "--warmup", str(self.warmup)]
+        found += ["--h2"] if self.protocol == "h2" else []
+        return [*found, *(["--proxy", proxy] if proxy else ["--direct", f"{origin.address}:{port}"])]
+
 
 class Origin:
     """A running origin server with its five ports.
@@ -69,18 +101,17 @@ class Origin:
         processes.stop(self._process)
 
 
-def run_load(load: Load, origin: Origin, proxy: str | None) -> dict[str, Any]:
+def run_load(load: Load | TlsLoad, origin: Origin, proxy: str | None) -> dict[str, Any]:
     """Run the load through `proxy` (`address:port`), or directly where it is None.
 
     Raises:
         BenchError: when the generator fails or takes far too long.
     """
-    way = ["--proxy", proxy] if proxy else ["--direct"]
-    return finish_load([*load.arguments(origin), *way], load)
+    return finish_load(load.command(origin, proxy), load)
 
 
 def finish_load(
-    command: list[str], load: Load, *, env: dict[str, str] | None = None, cwd: str | None = None
+    command: list[str], load: Load | TlsLoad, *, env: dict[str, str] | None = None, cwd: str | None = None
 ) -> dict[str, Any]:
     """Run a command that prints the generator's line of JSON, with time for itself around the load.
 
@@ -107,18 +138,15 @@ def finish_load(
     raise BenchError(f"{command[0]} ended with {done.returncode}: {said[-1][:200] if said else 'it said nothing'}")
 
 
-class IdleTunnels:
-    """Holds `count` open tunnels through a proxy until it is stopped."""
+class Idle:
+    """Holds open what a load of the mode `idle` opens through a proxy, until it is stopped."""
 
-    def __init__(self, origin: Origin, proxy: str, count: int) -> None:
-        load = Load("idle", clients=count)
-        self._process = processes.start(
-            [*load.arguments(origin), "--proxy", proxy], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+    def __init__(self, load: Load | TlsLoad, origin: Origin, proxy: str) -> None:
+        self._process = processes.start(load.command(origin, proxy), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         line = self._process.stdout.readline() if self._process.stdout else b""
         if not line:
             processes.stop(self._process)
-            raise BenchError("the generator of idle tunnels ended early")
+            raise BenchError("the generator of idle connections ended early")
         said = json.loads(line)
         self.open: int = said["open"]
         self.first_error: str = said["first_error"]

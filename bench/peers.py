@@ -52,9 +52,13 @@ class Peer:
     def __init__(self, folder: str) -> None:
         self.folder = os.path.join(folder, self.name)
         os.makedirs(self.folder, exist_ok=True)
-        self.origin = Origin()
+        self.origin = self.make_origin()
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
+
+    def make_origin(self) -> Origin:
+        """Return a running origin of its own."""
+        return Origin()
 
     @property
     def address(self) -> str:
@@ -120,8 +124,8 @@ def said_by(command: Sequence[str], pattern: str) -> str:
     return found.group(1) if found else "unknown"
 
 
-def _give_to(user: str, *paths: str) -> None:
-    # Proxies that give up root must still reach their folder.
+def give_to(user: str, *paths: str) -> None:
+    """Make files those of a user: proxies that give up root must still reach their folder."""
     if os.geteuid() == 0:
         try:
             entry = pwd.getpwnam(user)
@@ -143,7 +147,7 @@ class Squid(Peer):
         """Write what it reads, return what runs it."""
         user = "proxy" if os.geteuid() == 0 and _mapped("proxy") else ""
         config = f"""
-http_port 127.0.0.1:{self.port}
+{self.listening()}
 acl here dst {self.origin.address}
 acl name dstdomain {NAME}
 acl port port {" ".join(map(str, self.origin.ports.values()))}
@@ -169,10 +173,18 @@ max_filedescriptors 16384
 """
         path = self.write("squid.conf", config)
         if user:
-            _give_to(user, self.folder, path)
+            give_to(user, self.folder, path)
             for parent in _parents(self.folder):
                 os.chmod(parent, os.stat(parent).st_mode | 0o011)
-        return [find("squid") or "squid", "-N", "-d0", "-f", path]
+        return [self.program(), "-N", "-d0", "-f", path]
+
+    def listening(self) -> str:
+        """Return the lines about where it listens, and for what."""
+        return f"http_port 127.0.0.1:{self.port}"
+
+    def program(self) -> str:
+        """Return what is run."""
+        return find("squid") or "squid"
 
     @classmethod
     def version(cls) -> str:
@@ -241,7 +253,7 @@ ConnectPort 443
 """
         path = self.write("tinyproxy.conf", config)
         if user:
-            _give_to(user, self.folder, path, hosts)
+            give_to(user, self.folder, path, hosts)
             for parent in _parents(self.folder):
                 os.chmod(parent, os.stat(parent).st_mode | 0o011)
         return [find("tinyproxy") or "tinyproxy", "-d", "-c", path]
@@ -315,8 +327,12 @@ class Mitmproxy(Peer):
         """Write what it reads, return what runs it."""
         return [
             *(os.path.join(VENV, "bin", "mitmdump"), "--quiet", "--listen-host", "127.0.0.1", "-p", str(self.port)),
-            *("--set", f"confdir={self.folder}", "--set", "connection_strategy=eager", "--ignore-hosts", ".*"),
+            *("--set", f"confdir={self.folder}", "--set", "connection_strategy=eager", *self.options()),
         ]
+
+    def options(self) -> list[str]:
+        """Return what else it is told."""
+        return ["--ignore-hosts", ".*"]
 
     @classmethod
     def version(cls) -> str:

@@ -17,16 +17,22 @@ import time
 
 from bench import processes
 from bench.build import ROOT, find
-from bench.loads import Load, run_load
+from bench.inspectors import InspectingTidegate
+from bench.loads import Load, TlsLoad, run_load
 from bench.peers import Tidegate
 
-LOADS = {
+LOADS: dict[str, Load | TlsLoad] = {
     "tunnels": Load("tunnels", clients=32),
     "names": Load("tunnels", clients=32, by_name=True, hello=True),
     "refuse": Load("refuse", clients=32),
     "get": Load("get", port="http", clients=32),
     "up": Load("up", port="sink"),
     "down": Load("down", port="source"),
+    "inspect": TlsLoad("requests", clients=32),
+    "inspect_h2": TlsLoad("requests", clients=4, streams=8, protocol="h2"),
+    "inspect_new": TlsLoad("connections", clients=16),
+    "inspect_down": TlsLoad("down", path="/big"),
+    "inspect_up": TlsLoad("up", path="/up"),
 }
 STARTUP = "startup"
 _LINES = 25
@@ -37,6 +43,10 @@ class _Profiled(Tidegate):
 
     def command(self) -> list[str]:
         return [*super().command(), "--profile", self.path("profile")]
+
+
+class _ProfiledInside(_Profiled, InspectingTidegate):
+    name = "profiled-inside"
 
 
 def profile(name: str, folder: str) -> str:
@@ -50,8 +60,8 @@ def profile(name: str, folder: str) -> str:
     return _by_function(LOADS[name], folder) + "\n" + _by_system_call(LOADS[name], folder)
 
 
-def _by_function(load: Load, folder: str) -> str:
-    peer = _Profiled(folder)
+def _by_function(load: Load | TlsLoad, folder: str) -> str:
+    peer = _ProfiledInside(folder) if isinstance(load, TlsLoad) else _Profiled(folder)
     try:
         peer.start()
         said = run_load(load, peer.origin, peer.address)
@@ -69,11 +79,11 @@ def _by_function(load: Load, folder: str) -> str:
     return "\n".join([f"cProfile, {load.clients} clients: {rate} (the profiler costs about half)", *rows])
 
 
-def _by_system_call(load: Load, folder: str) -> str:
+def _by_system_call(load: Load | TlsLoad, folder: str) -> str:
     strace = find("strace")
     if strace is None:
         return "strace is not installed: no table of system calls"
-    peer = Tidegate(folder)
+    peer = InspectingTidegate(folder) if isinstance(load, TlsLoad) else Tidegate(folder)
     try:
         peer.start()
         gate = peer.pids()[-1]

@@ -134,6 +134,7 @@ def markdown(results: Results, bounds: list[dict[str, Any]], profiles: dict[str,
     groups = (
         ("Tunnels, requests and refusals per second", _group(results, "tunnels", "get", "refuse")),
         ("Throughput", _group(results, "up_", "down_")),
+        ("Read inside TLS", _group(results, "inspect_")),
         ("From inside the hold", _group(results, "inside_")),
         ("Memory and descriptors", _group(results, "idle_", "tunnel_")),
         ("Start-up", _group(results, "startup")),
@@ -145,6 +146,7 @@ def markdown(results: Results, bounds: list[dict[str, Any]], profiles: dict[str,
         if measures:
             lines += [f"## {title}", "", *_table(results, measures), ""]
     processor = _cpu_table(results, _group(results, "tunnels", "get", "refuse", "up_", "down_"))
+    processor_inside = _cpu_table(results, _group(results, "inspect_"))
     if processor:
         lines += [
             "## Processor time of the proxy",
@@ -154,6 +156,8 @@ def markdown(results: Results, bounds: list[dict[str, Any]], profiles: dict[str,
             *processor,
             "",
         ]
+    if processor_inside:
+        lines += ["Of those that read inside TLS:", "", *processor_inside, ""]
     lines += ["## Versions and settings", ""]
     lines += [f"* {name} {results.versions[name]}: {results.settings.get(name, '')}" for name in results.versions]
     lines += [f"* {name}: not installed: {why}" for name, why in results.missing.items()]

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bench import processes
-from bench.loads import IdleTunnels
+from bench.loads import Idle, Load, TlsLoad
 from bench.processes import BenchError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bench.peers import Peer
 
 COUNTS = (1000, 2000)
-_SETTLE = 1.0
+SETTLE = 1.0
 
 
 def measure_memory(context: Context) -> None:
@@ -31,15 +31,15 @@ def measure_memory(context: Context) -> None:
     )
     descriptors = results.measure("tunnel_fds", "descriptors per idle tunnel", "", more_is_better=False)
     context.say("memory idle and per idle tunnel")
-    with context.running("idle") as peers:
+    with context.running("idle", context.peers) as peers:
         for peer in peers:
-            time.sleep(_SETTLE)
+            time.sleep(SETTLE)
             empty = processes.footprint(peer.pids())
             idle_rss.of(peer.name).add(empty.rss / 1e6)
             idle_pss.of(peer.name).add(empty.pss / 1e6)
             for count in COUNTS:
                 try:
-                    full = _hold(peer, count)
+                    full = hold(peer, Load("idle", clients=count))
                 except BenchError as error:
                     context.failed(f"{peer.name}: {count} idle tunnels", error)
                     continue
@@ -48,12 +48,17 @@ def measure_memory(context: Context) -> None:
                     descriptors.of(peer.name).add((full.descriptors - empty.descriptors) / count)
 
 
-def _hold(peer: Peer, count: int) -> processes.Footprint:
-    tunnels = IdleTunnels(peer.origin, peer.address, count)
+def hold(peer: Peer, load: Load | TlsLoad) -> processes.Footprint:
+    """Return what the proxy holds while a load of the mode `idle` has everything open.
+
+    Raises:
+        BenchError: when not all of it opens.
+    """
+    idle = Idle(load, peer.origin, peer.address)
     try:
-        if tunnels.open < count:
-            raise BenchError(f"only {tunnels.open} of {count} opened ({tunnels.first_error})")
-        time.sleep(_SETTLE)
+        if idle.open < load.clients:
+            raise BenchError(f"only {idle.open} of {load.clients} opened ({idle.first_error})")
+        time.sleep(SETTLE)
         return processes.footprint(peer.pids())
     finally:
-        tunnels.stop()
+        idle.stop()

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from bench import processes
 from bench.context import DIRECT
-from bench.loads import Load, Origin, run_load
+from bench.loads import Load, Origin, TlsLoad, run_load
 from bench.processes import BenchError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bench.context import Context
     from bench.peers import Peer
     from bench.results import Measure
@@ -77,20 +79,20 @@ def measure_throughput(context: Context) -> None:
 def _compare(context: Context, loads: list[tuple[Measure, Load]], mode: str) -> None:
     origin = Origin()
     try:
-        with context.running(mode) as peers:
+        with context.running(mode, context.peers) as peers:
             for measure, load in loads:
                 context.say(f"{measure.title}, {context.rounds} rounds")
-                _rounds(context, measure, load, peers, origin)
+                rounds(context, measure, load, peers, origin)
     finally:
         origin.stop()
 
 
-def _rounds(context: Context, measure: Measure, load: Load, peers: list[Peer], origin: Origin) -> None:
-    direct = load.mode != "refuse" and not load.by_name
+def rounds(context: Context, measure: Measure, load: Load | TlsLoad, peers: Sequence[Peer], origin: Origin) -> None:
+    """Take samples of a load through each peer in turn, and of the load without one to `origin` beside them."""
     broken: set[str] = set()
     compared = -1
     for number, peer in context.turns(peers):
-        if direct and number != compared:
+        if load.compares_directly and number != compared:
             compared = number
             with context.sampling():
                 _sample(measure, DIRECT, load, origin, None)
@@ -104,7 +106,7 @@ def _rounds(context: Context, measure: Measure, load: Load, peers: list[Peer], o
             context.failed(f"{peer.name}: {measure.title}", error)
 
 
-def _sample(measure: Measure, name: str, load: Load, origin: Origin, peer: Peer | None) -> None:
+def _sample(measure: Measure, name: str, load: Load | TlsLoad, origin: Origin, peer: Peer | None) -> None:
     before = processes.cpu_seconds(peer.pids()) if peer else 0.0
     said = run_load(load, origin, peer.address if peer else None)
     used = processes.cpu_seconds(peer.pids()) - before if peer else 0.0

@@ -16,12 +16,9 @@
  * a success; a client that failed waits for the next sweep, so that errors cannot look like speed. What is under
  * way when the time ends is not counted. Not an HTTP client: it finds the end of a head and Content-Length.
  */
-#include "common.h"
+#include "load.h"
 
 #define HEAD_MAX 16384
-#define STUCK_NS 10000000000ull
-#define SWEEP_NS 100000000ull
-#define MAX_SAMPLES 2000000
 
 enum mode { TUNNELS, REFUSE, GET, UP, DOWN, IDLE, MODES };
 static const char *const modes[MODES] = {"tunnels", "refuse", "get", "up", "down", "idle"};
@@ -48,25 +45,17 @@ static double seconds = 2, warmup = 0.3;
 static char request[2048], control_request[2048], payload[4096], bulk[BIG];
 static size_t request_length, control_request_length;
 static unsigned sources = 1;
-static int poller, counting;
-static uint64_t operations, errors, bytes, reconnects, open_tunnels;
+static int poller;
+static uint64_t open_tunnels;
 static uint64_t sunk_now;
 static int sunk_known;
-static char first_error[256];
-static uint32_t *samples;
-static size_t sample_count;
 
 static void fail(struct client *client, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void fail(struct client *client, const char *format, ...) {
-    if (!first_error[0]) {
-        va_list args;
-        va_start(args, format);
-        vsnprintf(first_error, sizeof first_error, format, args);
-        va_end(args);
-        for (char *at = first_error; *at; at++)
-            if (*at < ' ' || *at > '~' || *at == '"' || *at == '\\') *at = '.';
-    }
-    errors++;
+    va_list args;
+    va_start(args, format);
+    note_error(format, args);
+    va_end(args);
     if (client->fd >= 0) close(client->fd);
     client->fd = -1;
     client->state = WAITING;
@@ -98,14 +87,6 @@ static void begin(struct client *client) {
     client->state = CONNECTING;
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = client};
     if (epoll_ctl(poller, EPOLL_CTL_ADD, client->fd, &event) < 0) die("epoll_ctl");
-}
-
-static void finish(struct client *client) {
-    uint64_t took = (now_ns() - client->began) / 1000;
-    if (counting) {
-        operations++;
-        if (sample_count < MAX_SAMPLES) samples[sample_count++] = took > UINT32_MAX ? UINT32_MAX : (uint32_t)took;
-    }
 }
 
 static void again(struct client *client) {
@@ -150,7 +131,7 @@ static void start_exchange(struct client *client) {
         client->state = ECHOED;
         shutdown(client->fd, SHUT_WR);
     } else if (payload_length == 0) {
-        finish(client);
+        count_operation(client->began);
         again(client);
     } else {
         client->state = ECHOED;
@@ -184,7 +165,7 @@ static void got_head(struct client *client, size_t end) {
 }
 
 static void body_done(struct client *client) {
-    finish(client);
+    count_operation(client->began);
     if (mode == REFUSE) {
         again(client);
         return;
@@ -226,7 +207,7 @@ static void on_readable(struct client *client, int ended) {
                 return;
             }
             if (client->state == ECHOED && payload_length == 0) {
-                finish(client);
+                count_operation(client->began);
                 again(client);
                 return;
             }
@@ -263,7 +244,7 @@ static void on_readable(struct client *client, int ended) {
         case ECHOED:
             client->got += (size_t)got;
             if (client->got >= payload_length) {
-                finish(client);
+                count_operation(client->began);
                 again(client);
                 return;
             }
@@ -361,15 +342,6 @@ static int64_t ask_sunk(struct client *all, size_t count) {
     return sunk_known ? (int64_t)sunk_now : -1;
 }
 
-static int by_size(const void *left, const void *right) {
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    return a < b ? -1 : a > b;
-}
-
-static uint32_t percentile(double part) {
-    return sample_count ? samples[(size_t)(part * (double)(sample_count - 1))] : 0;
-}
-
 static char *base64(const char *text) {
     static char out[1024];
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -431,11 +403,6 @@ static void from_environment(char *authorization, size_t room) {
         snprintf(authorization, room, "Proxy-Authorization: Basic %s\r\n", base64(text));
     }
     proxy = parse_address(at ? at + 1 : text);
-}
-
-static size_t make_connect(char *into, size_t room, const char *to, const char *authorization) {
-    return (size_t)snprintf(into, room, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n%sUser-Agent: bench\r\n\r\n", to, to,
-                            authorization);
 }
 
 int main(int argc, char **argv) {
@@ -510,9 +477,7 @@ int main(int argc, char **argv) {
             started += step;
             while (open_tunnels + errors < started && now_ns() < end) turn(all, 0, 10);
         }
-        printf("{\"mode\": \"idle\", \"open\": %llu, \"errors\": %llu, \"first_error\": \"%s\"}\n",
-               (unsigned long long)open_tunnels, (unsigned long long)errors, first_error);
-        fflush(stdout);
+        print_open(open_tunnels);
         while (read(STDIN_FILENO, bulk, 1) > 0) continue;
         return 0;
     }
@@ -534,18 +499,6 @@ int main(int argc, char **argv) {
             bytes = (uint64_t)(sunk_after - sunk_before);
         }
     }
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    qsort(samples, sample_count, sizeof *samples, by_size);
-    double cpu = (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
-                 (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-    printf("{\"mode\": \"%s\", \"clients\": %zu, \"seconds\": %.4f, \"operations\": %llu, \"per_second\": %.1f, "
-           "\"bytes\": %llu, \"bytes_per_second\": %.0f, \"errors\": %llu, \"errors_warming\": %llu, "
-           "\"reconnects\": %llu, \"p50_us\": %u, \"p99_us\": %u, \"max_us\": %u, \"cpu_seconds\": %.3f, "
-           "\"first_error\": \"%s\"}\n",
-           modes[mode], clients, took, (unsigned long long)operations, (double)operations / took,
-           (unsigned long long)bytes, (double)bytes / took, (unsigned long long)(errors - errors_before),
-           (unsigned long long)errors_before, (unsigned long long)reconnects, percentile(0.5), percentile(0.99),
-           percentile(1.0), cpu, first_error);
+    print_result(modes[mode], clients, took, errors_before);
     return 0;
 }

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bench import build, loads
+from bench import build, loads, network
 from bench.bounds import BOUNDS, judge_all
+from bench.https_origin import HttpsOrigin
 from bench.report import bounds_table, markdown
 from bench.results import Results
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = [
@@ -114,6 +116,67 @@ def test_each_load_moves_something_when_nothing_is_between(mode: str, port: str)
         origin.stop()
     assert said["errors"] == 0, said
     assert said["operations"] > 0 or said["bytes"] > 0
+
+
+@pytest.fixture(scope="module")
+def tls() -> None:
+    """The generator that speaks TLS and the server for it; the second is unpacked, which takes a download at first."""
+    missing = build.prepare_inspection(set())
+    if missing:
+        pytest.skip("; ".join(f"{name}: {why}" for name, why in missing.items()))
+
+
+@pytest.fixture(scope="module")
+def https_origin(tls: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpsOrigin]:  # noqa: ARG001
+    """A server with TLS."""
+    origin = HttpsOrigin(str(tmp_path_factory.mktemp("origin")))
+    yield origin
+    origin.stop()
+
+
+@pytest.mark.parametrize("mode", ["requests", "connections", "down", "up"])
+@pytest.mark.parametrize("protocol", ["h1", "h2"])
+def test_each_load_over_tls_moves_something(https_origin: HttpsOrigin, mode: str, protocol: str) -> None:
+    """The server with TLS serves every load directly, without an error, in both versions of HTTP."""
+    if (mode, protocol) == ("up", "h2"):
+        mode = "requests"  # uploads are HTTP/1.1 only; here are many streams instead
+    path = {"down": "/big", "up": "/up"}.get(mode, "/")
+    load = loads.TlsLoad(mode, clients=3, streams=4, seconds=0.5, warmup=0.2, path=path, protocol=protocol)
+    said = loads.run_load(load, https_origin, None)
+    assert said["errors"] == 0, said
+    assert said["operations"] > 0 or said["bytes"] > 0
+
+
+def test_a_path_that_is_not_there_is_an_error(https_origin: HttpsOrigin) -> None:
+    """An answer that is no success never looks fast, in HTTP/1.1 and in HTTP/2."""
+    for protocol in ("h1", "h2"):
+        load = loads.TlsLoad("requests", seconds=0.3, warmup=0.0, path="/none", protocol=protocol)
+        said = loads.run_load(load, https_origin, None)
+        assert said["operations"] == 0
+        assert said["errors"] > 0, said
+
+
+@pytest.mark.usefixtures("tls")
+def test_what_is_read_inside_tls_is_measured_whole(tmp_path: Path) -> None:
+    """INS-3: the gate reads what the generator says inside TLS, without an error, and every figure is there."""
+    if network.namespace_command() is None:
+        pytest.skip("no namespaces here, and inspection is measured by name")
+    path = tmp_path / "results.json"
+    options = ["--rounds", "1", "--seconds", "0.5", "--patience", "0", "--peers", "tidegate", "--json", str(path)]
+    done = bench("--only", "inspection", *options)
+    assert done.returncode == 0, done.stderr
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    assert data["failed"] == {}, done.stderr
+    assert set(data["measures"]) == {
+        f"inspect_{what}"
+        for what in (
+            *("requests", "requests_h2", "connections", "down", "down_h2", "up", "added_p50", "added_p99", "bytes"),
+        )
+    }
+    for measure in data["measures"].values():
+        series = measure["peers"]["tidegate"]
+        assert series["errors"] == 0, series
+        assert series["samples"]
 
 
 def test_bounds_are_met_missed_or_not_measured() -> None:
