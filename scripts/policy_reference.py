@@ -30,8 +30,8 @@ from tidegate.policy import harnesses, presets
 from tidegate.policy.decide import decide
 from tidegate.policy.explain import explain
 from tidegate.policy.harnesses.harness_file import load_harness
-from tidegate.policy.layers import join
-from tidegate.policy.loader import LATER_KEYS, LIMIT_BOUNDS, NEEDS_INSPECTION, POLICY_KEYS, load_policy
+from tidegate.policy.layers import DEFAULT_REGISTRIES, join
+from tidegate.policy.loader import LIMIT_BOUNDS, POLICY_KEYS, load_policy
 from tidegate.policy.never_names import NEVER_NAMES
 from tidegate.policy.profiles import PROFILES
 from tidegate.policy.reading import plain_number
@@ -58,7 +58,8 @@ KEYS = {
     "upstream": ("`resolve`: `check`, `skip`", "`check`", "whether addresses are checked here when an upstream proxy is used"),
     "locked": ("`true`, `false`; the administrator: a list", "`false`", "of [layers](#layers-where-policies-come-from) above only denies count"),
     "files": ("`strict`, `normal`", "`strict` as root, else `normal`", "[what may be written](files.md)"),
-    "registries": ("`tunnel`", "`tunnel`", "registries are not read inside TLS"),
+    "registries": ("`read`, `tunnel`", f"`{DEFAULT_REGISTRIES}`", "`read`: [only what reads](#package-registries) passes to the hosts of presets; `tunnel`: they are not read inside TLS"),
+    "git": ("`read`, `write`, `{read: [HOST/PATH, …], write: […]}`", "`write`", "hosts of repositories that are [held to fetch](#git), whatever rule lets them through"),
     "inspect": ("`{never: [HOST, …]}`", "none", "hosts whose TLS is [never read](inspection.md), for pinned and mutual-TLS clients"),
     "setup": ("a text for `/bin/sh -c`, or a list of arguments", "none", "[a command](#the-set-up-command) that runs once before a task's first"),
 }  # fmt: skip
@@ -114,7 +115,7 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> str:
 
 def keys() -> str:
     """Every key of the file format, and what it does here."""
-    missing = set(POLICY_KEYS) - set(KEYS) - set(LATER_KEYS)
+    missing = set(POLICY_KEYS) - set(KEYS)
     assert not missing, f"no text for {missing}"
     rows = [(f"`{key}`", *KEYS[key]) for key in POLICY_KEYS if key in KEYS]
     return table(("key", "values", "default", "meaning"), rows)
@@ -219,13 +220,6 @@ def limits() -> str:
     return table(("limit", "default", "may be", "meaning"), rows)
 
 
-def later() -> str:
-    """What is refused in this version."""
-    rows = [(f"`{key}`", what, advice) for key, (what, advice) in LATER_KEYS.items()]
-    rows.append(("`registries: read`", f"it {NEEDS_INSPECTION}", "write `tunnel`, or leave it out; a publish passes"))
-    return table(("key", "why", "instead"), rows)
-
-
 def commands() -> str:
     """The help of each command."""
     group = policy_group()
@@ -282,7 +276,6 @@ BLOCKS = {
     "presets": preset_hosts,
     "harnesses": harness_hosts,
     "limits": limits,
-    "later": later,
     "commands": commands,
     "explain": explained,
     "reasons": reasons,

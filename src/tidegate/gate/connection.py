@@ -209,6 +209,7 @@ class Client:
             and host.packed is not None
             and gate.upstream is None
             and (rule is None or rule.limits is NO_LIMITS)
+            and not decision.bounds
             and (decision.address_class is not AddressClass.OWN or decision.destination.port not in gate.marks)
         ):
             sock, number = begin(host.packed, host.text, decision.destination.port)

@@ -33,7 +33,7 @@ from tidegate.gate.tunnel import Tunnel
 from tidegate.gate.way import Way
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How, Verdict
-from tidegate.policy.paths import request_allowed
+from tidegate.policy.alternatives import why_refused
 from tidegate.wire.body import make_body
 from tidegate.wire.errors import WireError
 from tidegate.wire.http1 import head_end, parse_request_head
@@ -240,8 +240,9 @@ class Exchange(Ends):
         if decision.verdict is Verdict.DENY:
             self.refused(decision, decision.reason, plan, ())
             return
-        if not request_allowed(decision.rule, request.method, request.path, request.overrides):
-            self.refused(decision.refuse(Reason.METHOD_NOT_ALLOWED, fix=""), Reason.METHOD_NOT_ALLOWED, None, ())
+        why_not = why_refused(decision, request.method, request.path, request.overrides)
+        if why_not is not None:
+            self.refused(decision.refuse(why_not, fix=""), why_not, None, ())
             return
         if task.secrets is not None and (why := _misdirected(request, task.secrets)):
             self.entry.decision = self.decision = decision.refuse(Reason.SECRET_MISDIRECTED, fix="")

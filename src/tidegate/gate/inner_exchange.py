@@ -23,7 +23,7 @@ from tidegate.gate.request import InnerRequest
 from tidegate.gate.tls_end import TlsEnd
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
-from tidegate.policy.paths import request_allowed
+from tidegate.policy.alternatives import why_refused
 from tidegate.wire.body import make_body
 from tidegate.wire.errors import WireError
 from tidegate.wire.http1 import parse_request_head
@@ -111,7 +111,7 @@ class InnerExchange(Exchange):
         request = self._known.get(raw)
         if request is None:
             request = InnerRequest(parse_request_head(raw, self.task.policy.limits), opened.destination)
-            request.allowed = request_allowed(opened.rule, request.method, request.path, request.overrides)
+            request.why_not = why_refused(opened, request.method, request.path, request.overrides)
             usual = request.framing.empty and not request.secret and self.task.secrets is None
             if usual and len(raw) <= KNOWN_BYTES:
                 if len(self._known) >= KNOWN:
@@ -131,8 +131,8 @@ class InnerExchange(Exchange):
         entry = self.entry = Entry(self.gate, self.task, decision, request.method)
         entry.address = self.opened.address
         entry.detail = self.opened.detail
-        if not request.allowed:
-            self.refused(decision.refuse(Reason.METHOD_NOT_ALLOWED, fix=""), Reason.METHOD_NOT_ALLOWED, None, ())
+        if request.why_not is not None:
+            self.refused(decision.refuse(request.why_not, fix=""), request.why_not, None, ())
             return
         if self.failure is not None:
             self.not_sent(*self.failure)

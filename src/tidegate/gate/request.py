@@ -7,6 +7,7 @@ with credentials are not kept.
 
 from __future__ import annotations
 
+from tidegate.model.reason import Reason
 from tidegate.policy.paths import OVERRIDES
 from tidegate.wire.authority import HTTPS_PORT, absolute_form, absolute_target, inner_target
 from tidegate.wire.framing import request_framing
@@ -73,9 +74,9 @@ class Request:
 
 
 class InnerRequest(Request):
-    """A request inside TLS that is read. `allowed` is what the rule of its connection says of it."""
+    """A request inside TLS that is read. `why_not` is why the rule of its connection does not let it pass."""
 
-    __slots__ = ("allowed",)
+    __slots__ = ("why_not",)
 
     def __init__(self, head: RequestHead, destination: Destination) -> None:  # super's reads an absolute target
         """Judge a head.
@@ -92,7 +93,7 @@ class InnerRequest(Request):
         self.websocket = offers_websocket(head, self.framing)
         self.out = request_head_bytes(head, destination, self.path, websocket=self.websocket, default_port=HTTPS_PORT)
         self.repeatable = self.framing.empty and head.method in _REPEATABLE
-        self.allowed = False
+        self.why_not: Reason | None = Reason.METHOD_NOT_ALLOWED
 
     def swap(self, secrets: Secrets, *, whole: bool) -> None:
         """Put values in place of stand-ins, in `out` alone; `whole` asks for an answer that no coding hides.

@@ -18,6 +18,7 @@ from tidegate.model.destination import Destination
 from tidegate.model.reason import Reason
 from tidegate.model.rule import NO_LIMITS
 from tidegate.model.verdict import Phase
+from tidegate.policy.alternatives import narrows, not_read
 from tidegate.policy.decide import decide
 from tidegate.policy.scope import is_exempt, is_read
 
@@ -292,11 +293,8 @@ class GateTask:
 
         A tunnel cannot be held to methods or paths, so a rule that has them opens one only where it is read inside.
         """
-        rule = decision.rule
-        if rule is None or rule.limits is NO_LIMITS:
-            return None
-        if tunnel and (rule.limits.methods or rule.limits.paths) and not self.reads(decision):
-            return Reason.METHOD_NOT_ALLOWED
+        if tunnel and narrows(decision) and not self.reads(decision):
+            return not_read(decision)
         meter = self.meter(decision)
         if meter is not None and not meter.opens(now):
             return Reason.RATE_LIMITED

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from tidegate.model.destination import PortError, parse_port, split_authority
 from tidegate.model.host import HostError, canonical_host
 from tidegate.model.reason import Reason
-from tidegate.policy.paths import OVERRIDES, request_allowed
+from tidegate.policy.alternatives import why_refused
+from tidegate.policy.paths import OVERRIDES
 from tidegate.wire.body import travels_as_trailer
 from tidegate.wire.grammar import FIELD, OWS, TOKEN, VCHAR, is_token
 from tidegate.wire.http1 import MAX_METHOD
@@ -53,9 +54,7 @@ def judged(decision: Decision, pseudo: dict[bytes, bytes], headers: Headers, met
         return Reason.BAD_REQUEST, "its path does not begin with '/', or has a fragment"
     overrides = [field for field in headers if field[0] in OVERRIDES]
     # RFC 8441: what is a GET with an Upgrade in HTTP/1.1 is a CONNECT with a protocol here.
-    if not request_allowed(decision.rule, "GET" if protocol else method, path, overrides):
-        return Reason.METHOD_NOT_ALLOWED, ""
-    return None, ""
+    return why_refused(decision, "GET" if protocol else method, path, overrides), ""
 
 
 def checked_trailers(headers: Iterable[tuple[bytes, bytes]]) -> Headers | None:

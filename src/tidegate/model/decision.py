@@ -10,6 +10,10 @@ from tidegate.model.rule import Rule
 from tidegate.model.value import Value
 from tidegate.model.verdict import Phase, Verdict
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tidegate.model.rule import Requests
+
 NO_RULE_NAME = "no-rule"
 
 
@@ -20,6 +24,7 @@ class Decision(Value):
     `no-rule` and the place the default comes from. `address` and `address_class` are set once addresses were
     looked at; `address` is the text of the address that decided. `fix` is the exact command-line option or
     policy line that would allow it, or '' where nothing would. `grant` is set where a person's answer allows it.
+    `bounds` are requests that pass whatever rule governs (model.rule.RuleLimits): what the policy holds a host to.
     """
 
     verdict: Verdict
@@ -33,6 +38,7 @@ class Decision(Value):
     address_class: AddressClass | None = None
     fix: str = ""
     grant: Grant | None = None
+    bounds: Requests = ()
 
     @property
     def rule_text(self) -> str:

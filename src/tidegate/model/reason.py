@@ -92,6 +92,25 @@ class Reason(Enum):
         "http_request_denied",
     )
 
+    REGISTRY_READ_ONLY = (
+        "registry-read-only",
+        "package registries are read-only here; a rule of your own for this host, or 'registries: tunnel', lifts that",
+        403,
+        "http_request_denied",
+    )
+    REGISTRY_NOT_READ = (
+        "registry-not-read",
+        "registries are read-only, and this task cannot be read inside TLS; 'registries: tunnel' lets them pass unread",
+        403,
+        "http_request_denied",
+    )
+    GIT_READ_ONLY = (
+        "git-read-only",
+        "a push is refused: git may only fetch here, and over HTTPS ('git: write' in the policy lets it push)",
+        403,
+        "http_request_denied",
+    )
+
     SECRET_MISDIRECTED = (
         "secret-misdirected",
         "the stand-in of a secret was met where it does not belong",

@@ -7,6 +7,14 @@ from enum import Enum, IntEnum
 from tidegate.model.value import Value
 from tidegate.model.verdict import Phase, Verdict
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Alternative: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
+    Union: TypeAlias = tuple[Alternative, ...]
+    Requests: TypeAlias = tuple[Union, ...]
+
 
 class Shape(Enum):
     """What kind of host part a rule has (POL-1)."""
@@ -40,16 +48,28 @@ class Layer(IntEnum):
     HARNESS = 7
 
 
+PLAIN, REGISTRY, GIT = "", "registry", "git"
+"""What an alternative is of: methods and paths of a rule, what only reads of a registry, or `git` of a rule (INS-7)."""
+
+
 class RuleLimits(Value):
-    """Optional bounds of one rule (GAT-6, INS-6). None means no bound."""
+    """Optional bounds of one rule (GAT-6, INS-6). None means no bound.
+
+    `requests` says which requests pass: those that every union in it lets pass. A union lets pass what one of its
+    alternatives does: (kind, methods, paths), in which no methods or no paths mean any. () lets all pass.
+    """
 
     bytes_up: int | None = None
     connections_per_minute: int | None = None
-    methods: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
+    requests: Requests = ()
 
 
 NO_LIMITS = RuleLimits()
+
+
+def only(methods: tuple[str, ...] = (), paths: tuple[str, ...] = (), kind: str = PLAIN) -> Requests:
+    """Return what lets pass these methods on these paths, and nothing else."""
+    return (((kind, methods, paths),),) if methods or paths else ()
 
 
 class Rule(Value):

@@ -23,12 +23,36 @@ from tidegate.model.rule import Origin, Rule, Shape
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.never_names import NEVER_NAMES
 from tidegate.policy.policy import Policy
+from tidegate.policy.rows import LIMITS, PHASE, PORT, rule_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tidegate.model.rule import Requests, Union
 
 NEVER_SOURCE = "built in"
 
 
 def decide(policy: Policy, destination: Destination, phase: Phase) -> Decision:
     """Return the decision of stage one; no look-up is made and none was needed."""
+    decision = _decide(policy, destination, phase)
+    if policy.bounds and decision.verdict is not Verdict.DENY:
+        return decision.replace(bounds=bounds_of(policy, destination, phase))
+    return decision
+
+
+def bounds_of(policy: Policy, destination: Destination, phase: Phase) -> Requests:
+    """Return what a policy holds a destination to, whatever rule lets it through (`Policy.bounds`)."""
+    found: dict[Union, None] = {}
+    for row in policy.bounds:
+        limits = row[LIMITS]
+        if limits is None or row[PHASE] != phase.value or row[PORT] not in {None, destination.port}:
+            continue
+        if matches_host(rule_of(row), destination):
+            found.update(dict.fromkeys(limits[2]))
+    return tuple(found)
+
+
+def _decide(policy: Policy, destination: Destination, phase: Phase) -> Decision:
     host = destination.host
     name = host.text
     port = destination.port
@@ -129,4 +153,6 @@ def _why(rule: Rule, governing: Decision) -> str:
         return f"{winning} wins over one that came with {brought}"
     if rule.layer is not winner.layer:
         return "the layer nearest the command line wins"
+    if rule.limits.requests:
+        return "it counts too: what one of them lets pass, passes"
     return "the same rule stands again later"

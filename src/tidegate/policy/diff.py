@@ -25,6 +25,7 @@ from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.decide import decide
 from tidegate.policy.index import Matcher, packed_literal
 from tidegate.policy.policy import Policy
+from tidegate.policy.together import more_requests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,10 +135,7 @@ def _more(before: Policy, after: Policy, destination: Destination, phase: Phase)
 def _looser_limits(was: Decision, now: Decision) -> Iterator[str]:
     old = was.rule.limits if was.rule is not None else NO_LIMITS
     new = now.rule.limits if now.rule is not None else NO_LIMITS
-    if old.methods and not (new.methods and set(new.methods) <= set(old.methods)):
-        yield "more methods"
-    if old.paths and not (new.paths and set(new.paths) <= set(old.paths)):
-        yield "more paths"
+    yield from more_requests((*old.requests, *was.bounds), (*new.requests, *now.bounds))
     for before, after, name in (
         (old.bytes_up, new.bytes_up, "bytes up"),
         (old.connections_per_minute, new.connections_per_minute, "connections per minute"),

@@ -9,6 +9,7 @@ Rules of the file:
 
 * Only winners are in the tables: among rules with the same shape, key and port ask wins, then what a person wrote over
   what a preset brought, then the layer nearest the command line, then the later one.
+* Rules that are equal in all of that and have limits count together: what one of them lets pass, passes (together.py).
 * Tables are built when a phase is first asked about; a process that only hands a policy on builds none.
 * A Rule object is made when it is first returned.
 """
@@ -41,11 +42,13 @@ _MAPPED = bytes(10) + b"\xff\xff"  # RFC 4291 section 2.5.5.2
 class Matcher:
     """The winners among some rows of one phase; `find` returns the most specific one that matches."""
 
-    __slots__ = ("_made", "_rows", "deep", "everything", "exact", "one")
+    __slots__ = ("_beside", "_made", "_rows", "_together", "deep", "everything", "exact", "one")
 
     def __init__(self, rows: tuple[Row, ...], made: dict[int, Rule]) -> None:
         self._rows = rows
         self._made = made
+        self._beside: dict[int, tuple[int, ...]] = {}  # of a winner: those that count with it
+        self._together: dict[int, Rule] = {}
         self.exact: Table = {}
         self.one: Table = {}
         self.deep: Table = {}
@@ -75,6 +78,9 @@ class Matcher:
         other = entry.setdefault(port, position)
         if other != position and _rank(row) >= _rank(self._rows[other]):
             entry[port] = position
+            beside = self._beside.pop(other, ())
+            if _rank(row) == _rank(self._rows[other]) and (row[LIMITS] or self._rows[other][LIMITS]):
+                self._beside[position] = (*beside, other)
 
     def find(self, name: str, port: int) -> Rule | None:
         """Return the most specific rule that matches a canonical name and port."""
@@ -160,10 +166,21 @@ class Matcher:
                 if found is None:
                     return None
             position = found
+        if position in self._beside:
+            return self._whole(position)
         made = self._made.get(position)
         if made is None:
             made = self._made[position] = rule_of(self._rows[position])
         return made
+
+    def _whole(self, position: int) -> Rule:
+        whole = self._together.get(position)
+        if whole is None:
+            from tidegate.policy.together import together
+
+            rows = [self._rows[one] for one in (*self._beside[position], position)]
+            whole = self._together[position] = rule_of(together(rows))
+        return whole
 
 
 class PhaseIndex:

@@ -11,7 +11,9 @@ line; each is text that was read elsewhere. `join` is the whole meaning of their
   harness or a remembered answer either.
 * A locked layer takes only denies from the layers above it, `files: strict`, and harness hosts. Protected ports of all
   layers add up.
-* Every other setting is the last layer's that names it.
+* Every other setting is the last layer's that names it, but `registries: read` of the administrator's stays.
+* What the administrator's layer says of methods, paths and git holds for all that it names, whatever rule below or
+  above lets it through: narrowing is never undone.
 
 What it does not do: whether a layer may say something at all (POL-9) is judged where its text is read.
 """
@@ -25,10 +27,10 @@ from tidegate.model.rule import Layer, Origin, Shape
 from tidegate.model.value import Value
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.policy import Policy, make_policy
-from tidegate.policy.presets import PRESET_PORT, UnknownPresetError, members, rule_name
-from tidegate.policy.presets.compiled import HOSTS
+from tidegate.policy.presets import PRESET_PORT, UnknownPresetError, members, mirror_reads, rule_name
+from tidegate.policy.presets.compiled import HOSTS, READS
 from tidegate.policy.profiles import DEFAULT_PROFILE, PROFILES
-from tidegate.policy.rows import PHASE, SHAPE, VERDICT, rule_row
+from tidegate.policy.rows import KEY, LIMITS, PHASE, PORT, SHAPE, VERDICT, rule_of, rule_row
 from tidegate.policy.rules import RuleError
 
 TYPE_CHECKING = False
@@ -40,7 +42,10 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
+DEFAULT_REGISTRIES = "tunnel"
 _BOTH = (Phase.INSTALL, Phase.RUNTIME)
+REGISTRIES = READ, TUNNEL = ("read", "tunnel")
+"""What `registries` may be: only what reads passes in presets of registries (INS-7), or they are tunnels."""
 LOCKS = ("open", "trust-folder", "no-selftest", "audit")
 """What an administrator can forbid beside hosts (POL-8), by the names that `locked` has for it."""
 _DENY = Verdict.DENY.value
@@ -86,6 +91,8 @@ class PolicyLayer(Value):
     setup: tuple[str, ...] = ()
     files: str | None = None
     never_inspected: tuple[Row, ...] = ()
+    registries: str | None = None
+    held: tuple[Row, ...] | None = None
 
     @property
     def names_hosts(self) -> bool:
@@ -106,11 +113,15 @@ def join(*layers: PolicyLayer) -> Policy:
     closed = _closed_phases(ordered[first] if ordered else None)
     profile, default, default_source = _profile_and_default(ordered)
     mirrors = dict(pair for layer in ordered for pair in layer.mirrors)
+    never = tuple(row for layer in ordered for row in layer.never_inspected)
+    registries, held = _registries(ordered)
+    if held:
+        notes += (held,)
 
     rows: list[Row] = []
     if profile is not None:
         for name in PROFILES[profile].presets:
-            rows.extend(_preset_rows(PresetUse(name), Layer.BUILTIN, closed, mirrors))
+            rows.extend(_preset_rows(PresetUse(name), Layer.BUILTIN, closed, mirrors, registries, never))
     for at, layer in enumerate(ordered):
         replaced = at < first
         if layer.layer is Layer.REMEMBERED:
@@ -126,7 +137,7 @@ def join(*layers: PolicyLayer) -> Policy:
         shut = closed if layer.replaces or layer.layer is not Layer.COMMAND_LINE else frozenset()
         for use in layer.presets:
             if not replaced or use.verdict is Verdict.DENY:
-                rows.extend(_preset_rows(use, layer.layer, shut, mirrors))
+                rows.extend(_preset_rows(use, layer.layer, shut, mirrors, registries, never))
     limits = {name: value for layer in ordered for name, value in layer.limits}
     set_up = [layer for layer in ordered if layer.setup]
     if len(set_up) > 1:
@@ -151,7 +162,8 @@ def join(*layers: PolicyLayer) -> Policy:
         setup=set_up[-1].setup if set_up else (),
         notes=notes,
         files=_last([layer.files for layer in ordered], ""),
-        never_inspected=tuple(row for layer in ordered for row in layer.never_inspected),
+        never_inspected=never,
+        bounds=tuple(_bounds(ordered, mirrors)),
     )
 
 
@@ -266,8 +278,11 @@ def _preset_rows(
     layer: Layer,
     closed: frozenset[Phase],
     mirrors: dict[str, tuple[tuple[str, str], ...]],
+    registries: str,
+    never: tuple[Row, ...] = (),
 ) -> Iterable[Row]:
     """Yield the rows of a preset in one layer; into a closed phase go only denies."""
+    reads = registries == READ and use.verdict is not Verdict.DENY
     for phase in _BOTH if use.phase is None else (use.phase,):
         if phase in closed and use.verdict is not Verdict.DENY:
             continue
@@ -276,10 +291,11 @@ def _preset_rows(
             mirror = mirrors.get(preset)
             if mirror is not None:
                 for text, source in mirror:
-                    yield rule_row(text, use.verdict, phase, name, source, Origin.WRITTEN, layer)
+                    row = rule_row(text, use.verdict, phase, name, source, Origin.WRITTEN, layer)
+                    yield (*row[:LIMITS], mirror_reads(preset)) if reads and not _exempt(row, never) else row
                 continue
             for host in HOSTS[preset]:
-                yield (
+                row = (
                     f"{host}:{PRESET_PORT}",
                     "exact",
                     host,
@@ -290,8 +306,47 @@ def _preset_rows(
                     f"preset {preset}",
                     int(Origin.PRESET),
                     int(layer),
-                    None,
+                    READS[host] if reads else None,
                 )
+                yield (*row[:LIMITS], None) if never and _exempt(row, never) else row
+
+
+def _exempt(row: Row, never: tuple[Row, ...]) -> bool:
+    # `inspect: never` keeps a registry a tunnel, where nobody asked for more than the preset.
+    from tidegate.model.destination import Destination
+    from tidegate.model.host import canonical_host
+    from tidegate.policy.decide import matches_host
+
+    if row[SHAPE] not in _ONE_HOST:
+        return any(one[0] == row[0] for one in never)
+    host = canonical_host(bracketed(row[KEY]))
+    return any(
+        one[PORT] in {None, row[PORT]} and matches_host(rule_of(one), Destination(host, row[PORT] or PRESET_PORT))
+        for one in never
+    )
+
+
+def _registries(layers: list[PolicyLayer]) -> tuple[str, str]:
+    """Return what holds of registries, and a note where the administrator's word stands against a later one."""
+    said = _last([layer.registries for layer in layers], DEFAULT_REGISTRIES)
+    if said == TUNNEL and any(layer.layer is Layer.ADMINISTRATOR and layer.registries == READ for layer in layers):
+        return READ, "the administrator says 'registries: read'; 'registries: tunnel' counts for nothing"
+    return said, ""
+
+
+def _bounds(layers: list[PolicyLayer], mirrors: dict[str, tuple[tuple[str, str], ...]]) -> Iterable[Row]:
+    """Yield the rows of what `git` of the last layer that has it narrows, and of all that the administrator does."""
+    yield from _last([layer.held for layer in layers if layer.layer is not Layer.ADMINISTRATOR], ())
+    for layer in layers:
+        if layer.layer is not Layer.ADMINISTRATOR:
+            continue
+        yield from layer.held or ()
+        for row in layer.rows:
+            if row[LIMITS] is not None and row[LIMITS][2] and row[VERDICT] != _DENY:
+                yield row
+        if layer.registries == READ:
+            for preset in HOSTS:
+                yield from _preset_rows(PresetUse(preset), layer.layer, frozenset(), mirrors, READ)
 
 
 def _known_preset(name: str) -> tuple[str, ...]:

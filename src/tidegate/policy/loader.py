@@ -22,14 +22,15 @@ from tidegate.model.address_class import Admission
 from tidegate.model.rule import NO_LIMITS, Layer, Origin
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.document import Mapping, Node, Scalar, Sequence, parse_document
-from tidegate.policy.layers import LOCKS, PolicyLayer, PresetUse
+from tidegate.policy.entry import is_git, read_entry
+from tidegate.policy.layers import LOCKS, REGISTRIES, PolicyLayer, PresetUse
 from tidegate.policy.positions import PolicyErrors, Problems, TooManyProblemsError
 from tidegate.policy.presets import PRESET_NAMES
 from tidegate.policy.presets.compiled import GROUPS, HOSTS
 from tidegate.policy.profiles import PROFILES
 from tidegate.policy.reading import Reader
-from tidegate.policy.requests import read_limits, read_methods, read_never, read_paths, refuse_doubles
-from tidegate.policy.rows import rule_row
+from tidegate.policy.requests import read_held, read_never, refuse_doubles
+from tidegate.policy.rows import PORT, rule_row
 from tidegate.policy.rules import RuleError
 from tidegate.policy.setup_command import setup_command
 from tidegate.policy.suggest import nearest
@@ -46,11 +47,6 @@ POLICY_KEYS: Final = (
 )  # fmt: skip
 FOLDER_KEYS: Final = ("network", "files")
 
-NEEDS_INSPECTION: Final = "needs inspection, which this version does not have"
-LATER_KEYS: Final = {
-    "git": (f"'git' {NEEDS_INSPECTION}", "leave it out; a push is not told from a fetch until then"),
-}
-
 # Bounds of `limits`, per field of model.limits.Limits: least, most, whole number. The most is what one gate can hold
 # (descriptors, memory) or, for clocks, a day; `idle_seconds` may be 0 (off) or up to 30 days.
 LIMIT_BOUNDS: Final[dict[str, tuple[float, float, bool]]] = {
@@ -66,6 +62,7 @@ LIMIT_BOUNDS: Final[dict[str, tuple[float, float, bool]]] = {
 }
 
 _THE_POLICY: Final = "policy"  # in the administrator's list of locks: what `locked: true` means elsewhere
+SSH_PORT: Final = 22
 _MAX_RULE: Final = 600  # a name has 253 bytes at most; whoever writes more has not written one
 
 _LAYER_NAMES: Final = {
@@ -152,6 +149,8 @@ class _Loader:
         self._locks: tuple[str, ...] = ()
         self._files: str | None = None
         self._never_inspected: tuple[Row, ...] = ()
+        self._registries: str | None = None
+        self._held: tuple[Row, ...] | None = None
 
     def layer(self) -> PolicyLayer:
         """Return what was gathered; only meaningful without problems."""
@@ -177,6 +176,8 @@ class _Loader:
             locks=self._locks,
             files=self._files,
             never_inspected=self._never_inspected,
+            registries=self._registries,
+            held=self._held,
         )
 
     def root(self, node: Node) -> None:
@@ -191,9 +192,6 @@ class _Loader:
                 self._read.wrong(key_node, "a folder's policy may not hold this", key, advice)
             elif key == "setup" and self._layer is Layer.ADMINISTRATOR:
                 self._read.wrong(key_node, "set-up commands are the user's", key, "leave it out")
-            elif key in LATER_KEYS:
-                what, advice = LATER_KEYS[key]
-                self._read.wrong(key_node, what, key, advice)
             else:
                 self._value(key, value)
 
@@ -241,9 +239,10 @@ class _Loader:
             self._files = read.word(node, of, ("strict",) if self._folder else ("strict", "normal"), hints)
         elif key == "inspect":
             self._never_inspected = read_never(read, node, self._name, self._layer)
+        elif key == "git":
+            self._held = read_held(read, node, self._name, self._layer)
         elif key == "registries":
-            hints = {"read": f"write 'tunnel'; read-only registries {NEEDS_INSPECTION.replace('needs', 'need')}"}
-            read.word(node, of, ("tunnel",), hints)
+            self._registries = read.word(node, of, REGISTRIES)
 
     def _lock(self, node: Node, of: str) -> None:
         if self._layer is Layer.ADMINISTRATOR and isinstance(node, Sequence):
@@ -304,7 +303,7 @@ class _Loader:
             read.mismatch(item, f"an entry of {of}", "a text", advice)
 
     def _mapping(self, item: Mapping, of: str, verdict: Verdict, phase: Phase) -> None:
-        """Read `{host, methods, paths, limits}`."""
+        """Read `{host, methods, paths, git, limits}`."""
         read = self._read
         if len(item.pairs) == 1:
             ((key, value),) = item.pairs
@@ -312,32 +311,8 @@ class _Loader:
                 advice = f"write '{key.text}:{value.text}' without the space" if value.text else f"write '{key.text}'"
                 read.wrong(key, "a ':' at the end of a word makes this a mapping", f"{key.text}: {value.text}", advice)
                 return
-        host: Scalar | None = None
-        limits = NO_LIMITS
-        methods: tuple[str, ...] = ()
-        paths: tuple[str, ...] = ()
-        entry = f"an entry of {of}"
-        before = read.problems.count
-        for key_text, key_node, value in read.pairs(item, entry, ("host", "methods", "paths", "limits")):
-            if key_text == "host":
-                if read.text(value, "'host'") is not None and isinstance(value, Scalar):
-                    host = value
-            elif key_text == "limits":
-                limits = read_limits(read, value)
-                if verdict is Verdict.DENY:
-                    read.wrong(key_node, "limits on a deny rule", key_text, "remove them; a denied host moves no bytes")
-            elif verdict is Verdict.DENY:
-                advice = "remove it; a deny rule denies all of a host. Allow what may pass instead"
-                read.wrong(key_node, f"'{key_text}' on a deny rule", key_text, advice)
-            elif key_text == "methods":
-                methods = read_methods(read, value)
-            else:
-                paths = read_paths(read, value)
-        if methods or paths:
-            limits = limits.replace(methods=methods, paths=paths)
+        host, limits = read_entry(read, item, f"an entry of {of}", verdict)
         if host is None:
-            if read.problems.count == before:  # else the reason has been said, a mistyped `host` for example
-                read.wrong(item, f"{entry} names no host", "", "write '{host: api.example.com:443, limits: {…}}'")
             return
         if len(host.text) > _MAX_RULE:
             self._too_long(host)
@@ -355,6 +330,10 @@ class _Loader:
         except RuleError as error:
             self._refuse(host, error)
         else:
+            if row[PORT] == SSH_PORT and is_git(limits):
+                read.wrong(
+                    host, "inside ssh a push cannot be told from a fetch", host.text, "write port 443, or no 'git'"
+                )
             self._rows.append(row)
 
     def _preset_name(self, node: Node, name: str) -> str | None:

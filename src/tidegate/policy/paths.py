@@ -1,4 +1,4 @@
-"""Whether a rule's methods and paths let one request through (INS-6): the same judgement in clear text and inside TLS.
+"""The normal form of a request's path, and the headers that say another one (INS-6).
 
 Rules of the file:
 
@@ -6,23 +6,14 @@ Rules of the file:
   section 6.2.2.2). What two servers could read differently matches no pattern: dot segments, also with parameters,
   blanks or encoded, empty segments, backslashes, bytes beyond ASCII, and encodings of slash, backslash, percent,
   controls, or of what only an overlong UTF-8 sequence begins with. It is refused, never repaired.
-* In a pattern `*` is one segment or part of one, `**` any number of segments; nothing else is special, and case counts.
-  The query is not part of the path.
+* The query is not part of the path.
 * A header by which some servers take another method or target than the request line's counts as that one. Servers
   that hand headers on as variables (RFC 3875 section 4.1.18) see no difference between '-' and '_' in its name.
 
-Matching costs a path's length times a pattern's at most: a task chooses the paths.
+What passes is alternatives.py.
 """
 
 from __future__ import annotations
-
-from tidegate.model.rule import NO_LIMITS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tidegate.model.rule import Rule
 
 # No encoded dot, slash, backslash, percent or control; nothing that begins an overlong sequence (RFC 3629 section 3).
 _AMBIGUOUS = (
@@ -42,39 +33,11 @@ def _spellings(name: bytes) -> list[bytes]:
     return found
 
 
-_TARGETS = frozenset((*_spellings(b"x-original-url"), *_spellings(b"x-rewrite-url")))
-OVERRIDES = _TARGETS.union(
+TARGETS = frozenset((*_spellings(b"x-original-url"), *_spellings(b"x-rewrite-url")))
+OVERRIDES = TARGETS.union(
     _spellings(b"x-http-method-override"), _spellings(b"x-method-override"), _spellings(b"x-http-method")
 )
-"""Headers by which frameworks let a request say another method or target."""
-
-
-def request_allowed(
-    rule: Rule | None, method: str, target: bytes, overrides: Iterable[tuple[bytes, bytes]] = ()
-) -> bool:
-    """Whether the governing rule lets a request with this origin-form target through.
-
-    `overrides` are those of its headers that are named in OVERRIDES, the names in lower case.
-    """
-    if rule is None or rule.limits is NO_LIMITS:
-        return True
-    limits = rule.limits
-    if limits.methods and method not in limits.methods:
-        return False
-    targets = [target]
-    for name, value in overrides:
-        if name in _TARGETS:
-            targets.append(value)
-        elif limits.methods and value.strip().upper().decode("latin-1") not in limits.methods:
-            return False
-    if not limits.paths:
-        return True
-    patterns = [pattern.split("/") for pattern in limits.paths]
-    for one in targets:
-        path = normal_path(one)
-        if path is None or not any(_matches(pattern, path) for pattern in patterns):
-            return False
-    return True
+"""Headers by which frameworks let a request say another method or target; of the latter kind are TARGETS."""
 
 
 def normal_path(target: bytes) -> list[str] | None:
@@ -107,39 +70,3 @@ def _decoded(path: bytes) -> bytes | None:
         byte = int(digits, 16)
         parts.append((bytes((byte,)) if byte in _PLAIN else b"%" + digits.upper()) + part[2:])
     return b"".join(parts)
-
-
-def _matches(pattern: list[str], path: list[str]) -> bool:
-    # Both begin with '' (what stands before the first slash). Where a segment does not fit, only the last `**` takes
-    # one more: those before it could do no better.
-    at = here = 0
-    back = mark = -1
-    while here < len(path):
-        if at < len(pattern) and pattern[at] == "**":
-            back, mark = at, here
-            at += 1
-        elif at < len(pattern) and _fits(pattern[at], path[here]):
-            at += 1
-            here += 1
-        elif back >= 0:
-            mark += 1
-            at, here = back + 1, mark
-        else:
-            return False
-    return all(part == "**" for part in pattern[at:])
-
-
-def _fits(pattern: str, segment: str) -> bool:
-    parts = pattern.split("*")
-    if len(parts) == 1:
-        return pattern == segment
-    if not segment.startswith(parts[0]):
-        return False
-    at = len(parts[0])
-    for part in parts[1:-1]:
-        found = segment.find(part, at)
-        if found < 0:
-            return False
-        at = found + len(part)
-    last = parts[-1]
-    return len(segment) - at >= len(last) and segment.endswith(last)

@@ -33,6 +33,7 @@ class Policy(Value):
     `check` or `skip` (ADR-5). `setup` is the command of the install phase, empty where there is none. `notes` are
     lines for people about what the join left out. `files` is `strict`, `normal`, or '' where nobody has said (HLD-15).
     `never_inspected` are rows that name hosts whose TLS is not read (INS-9); verdict and phase mean nothing in them.
+    `bounds` are rows whose limits hold for what they match, whatever rule lets it through.
     """
 
     index: RuleIndex
@@ -48,6 +49,7 @@ class Policy(Value):
     notes: tuple[str, ...] = ()
     files: str = ""
     never_inspected: tuple[Row, ...] = ()
+    bounds: tuple[Row, ...] = ()
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -97,6 +99,7 @@ def make_policy(
     notes: tuple[str, ...] = (),
     files: str = "",
     never_inspected: tuple[Row, ...] = (),
+    bounds: tuple[Row, ...] = (),
 ) -> Policy:
     """Return a policy with these rules (rows, or Rule objects); everything left out is the strictest native default."""
     return Policy(
@@ -113,4 +116,5 @@ def make_policy(
         notes,
         files,
         never_inspected,
+        bounds,
     )

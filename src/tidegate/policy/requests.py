@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate.model.rule import Layer, Origin, RuleLimits
 from tidegate.model.verdict import Phase, Verdict
+from tidegate.policy.document import Mapping, Scalar
+from tidegate.policy.git import ANY, FORGES, git_alternatives
 from tidegate.policy.paths import normal_path
 from tidegate.policy.rows import LIMITS, PHASE, VERDICT, rule_row
 from tidegate.policy.rules import RuleError
@@ -17,6 +19,7 @@ from tidegate.policy.rules import RuleError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tidegate.model.rule import Alternative
     from tidegate.policy.document import Node
     from tidegate.policy.positions import Problems
     from tidegate.policy.reading import Reader
@@ -27,6 +30,7 @@ _MOST: Final = 64  # methods or patterns of one rule; each pattern costs every r
 _MAX_PATTERN: Final = 1024
 _DENY: Final = Verdict.DENY.value
 _SOURCE: Final = 7  # of a row
+_NO_REPOSITORY: Final = ("a repository here is its host and path", "write 'github.com/acme/app'")
 _BOUNDS: Final[dict[str, tuple[int, int]]] = {
     "bytes_up": (1, 1 << 50),
     "connections_per_minute": (1, 1_000_000),
@@ -74,6 +78,63 @@ def read_paths(read: Reader, node: Node) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def read_git(read: Reader, node: Node) -> tuple[Alternative, ...]:
+    """Return what `git` of a rule lets pass."""
+    example = "write 'read', 'write' or '{read: [\"acme/**\"], write: [acme/app]}'"
+    if isinstance(node, Scalar):
+        word = read.word(node, "'git'", ("read", "write"), {"push": "write 'write'", "fetch": "write 'read'"})
+        return git_alternatives((ANY,), (ANY,) if word == "write" else ())
+    found: dict[str, list[str]] = {"read": [], "write": []}
+    for key, _, items in read.pairs(node, "'git'", found, None, example):
+        for item in _some(read, items, f"'git.{key}'", "write '[\"acme/**\"]'"):
+            text = read.text(item, f"an entry of 'git.{key}'")
+            if text is None:
+                continue
+            what, advice = _fault("/" + text)
+            if text[:1] == "/" or "://" in text or what:
+                read.wrong(item, what or "a repository is its path on its host", text, advice or "write 'acme/app'")
+            else:
+                found[key].append(text)
+    if isinstance(node, Mapping) and not node.pairs:
+        read.wrong(node, "'git' names no repository", "", example)
+    return git_alternatives(found["read"], found["write"])
+
+
+def read_held(read: Reader, node: Node, name: str, layer: Layer) -> tuple[Row, ...]:
+    """Return the rows of `git` of a whole policy: what its hosts are held to, whatever rule lets them through."""
+    example = "write 'read', 'write' or '{read: [\"github.com/acme/**\"], write: [github.com/acme/app]}'"
+    limits: list[tuple[str, str, tuple[Alternative, ...]]] = []
+    source = read.source(node.mark)
+    if isinstance(node, Scalar):
+        if read.word(node, "'git'", ("read", "write"), {"push": "write 'write'", "fetch": "write 'read'"}) == "read":
+            limits = [(host, source, git_alternatives((ANY,), ())) for host in FORGES]
+    else:
+        hosts: dict[str, dict[str, list[str]]] = {}
+        for key, _, items in read.pairs(node, "'git'", ("read", "write"), None, example):
+            for item in _some(read, items, f"'git.{key}'", "write '[\"github.com/acme/**\"]'"):
+                text = read.text(item, f"an entry of 'git.{key}'")
+                if text is None:
+                    continue
+                host, _, repository = text.partition("/")
+                what, advice = _fault("/" + repository) if repository and "://" not in text else _NO_REPOSITORY
+                try:
+                    row = rule_row(host, Verdict.ALLOW, Phase.RUNTIME, name, source, Origin.WRITTEN, layer)
+                except RuleError as error:
+                    what, advice = what or error.what, advice or f"write {error.advice}"
+                if what:
+                    read.wrong(item, what, text, advice)
+                else:
+                    hosts.setdefault(row[0], {"read": [], "write": []})[key].append(repository)
+        limits = [(host, source, git_alternatives(one["read"], one["write"])) for host, one in hosts.items()]
+        if isinstance(node, Mapping) and not node.pairs:
+            read.wrong(node, "'git' names no repository", "", example)
+    return tuple(
+        rule_row(host, Verdict.ALLOW, phase, name, at, Origin.WRITTEN, layer, RuleLimits(requests=(alternatives,)))
+        for host, at, alternatives in limits
+        for phase in Phase
+    )
+
+
 def read_never(read: Reader, node: Node, name: str, layer: Layer) -> tuple[Row, ...]:
     """Return the rows of `inspect: {never: [HOST, …]}`."""
     rows = []
@@ -92,24 +153,33 @@ def read_never(read: Reader, node: Node, name: str, layer: Layer) -> tuple[Row, 
 
 
 def refuse_doubles(problems: Problems, rows: Iterable[Row]) -> None:
-    """Note each rule that stands a second time where one of them has methods or paths: one alone would govern."""
-    seen: dict[tuple[str, str, str], Row] = {}
-    narrowed = set()
+    """Note each rule that stands a second time where one of them would leave nothing of what the other says.
+
+    Methods and paths of several add up; one without any beside them lets all pass, and one that asks governs alone.
+    """
     rows = tuple(rows)
-    for row in rows:
-        limits = row[LIMITS]
-        if limits is not None and (limits[2] or limits[3]):
-            narrowed.add(row[0])
+    narrowed = {row[0] for row in rows if _is_narrowed(row)}
+    seen: dict[tuple[str, str], Row] = {}
     for row in rows if narrowed else ():
-        if row[0] not in narrowed:
+        if row[0] not in narrowed or row[VERDICT] == _DENY:  # a deny rule denies all, beside whatever else
             continue
-        # A deny rule denies all, beside whatever else; of the others one alone would govern, also one that asks.
-        first = seen.setdefault((row[0], "deny" if row[VERDICT] == _DENY else "", row[PHASE]), row)
-        if first is not row:
-            _, line, column = row[_SOURCE].rsplit(":", 2)
-            what = "one rule governs a host, and this one stands twice with methods or paths"
-            advice = f"write all methods and paths into one of them; the first is at {first[_SOURCE]}"
+        first = seen.setdefault((row[0], row[PHASE]), row)
+        if first is row:
+            continue
+        _, line, column = row[_SOURCE].rsplit(":", 2)
+        if first[VERDICT] != row[VERDICT]:
+            what = "one of 'allow' and 'ask' governs a host, and this one stands in both, with methods or paths"
+            advice = f"keep one of them; the first is at {first[_SOURCE]}"
             problems.add(int(line), int(column), what, row[0], advice)
+        elif _is_narrowed(first) != _is_narrowed(row):
+            what = "this one stands twice, and what names no methods or paths lets all of it pass"
+            advice = f"keep one of them; the first is at {first[_SOURCE]}"
+            problems.add(int(line), int(column), what, row[0], advice)
+
+
+def _is_narrowed(row: Row) -> bool:
+    limits = row[LIMITS]
+    return limits is not None and bool(limits[2])
 
 
 def _some(read: Reader, node: Node, of: str, example: str) -> list[Node]:

@@ -4,7 +4,7 @@ Making 10,000 Rule objects takes longer than everything else at start together, 
 layers, the joined policy and its snapshot hold rows; the index hands out a Rule when a decision needs one.
 
 The columns are the fields of model.rule.Rule, in order, with enums as their values: text, shape, key, port, verdict,
-phase, name, source, origin, layer, limits (None, or the four fields of RuleLimits).
+phase, name, source, origin, layer, limits (None, or the three fields of RuleLimits).
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final, TypeAlias
 
-    LimitsRow: TypeAlias = tuple[int | None, int | None, tuple[str, ...], tuple[str, ...]]
+    from tidegate.model.rule import Requests
+
+    LimitsRow: TypeAlias = tuple[int | None, int | None, Requests]
     Row: TypeAlias = tuple[str, str, str, int | None, str, str, str, str, int, int, LimitsRow | None]
 
 SHAPE: Final = 1
@@ -73,7 +75,7 @@ def limits_row(limits: RuleLimits) -> LimitsRow | None:
     """Return the limits of a rule as plain data; None where it has none."""
     if limits == NO_LIMITS:
         return None
-    return (limits.bytes_up, limits.connections_per_minute, limits.methods, limits.paths)
+    return (limits.bytes_up, limits.connections_per_minute, limits.requests)
 
 
 def row_of(rule: Rule) -> Row:

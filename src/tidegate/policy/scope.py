@@ -2,8 +2,8 @@
 
 Rules of the file:
 
-* A rule with methods or paths asks for inspection of what it governs, and so does a secret of its hosts (`widened`);
-  nothing else does, and nothing by default.
+* A rule with methods, paths or `git` asks for inspection of what it governs, and so does a preset of registries, which
+  are read-only (INS-7), and a secret of its hosts (`widened`). Nothing else does.
 * The scope of an authority is made from the rules of the joined policy, once, when the task starts: what comes later
   is not covered, and is refused instead of being let through unread.
 * A host under `inspect: never` is never terminated. Where its rule has methods or paths too, no tunnel is opened: they
@@ -13,11 +13,12 @@ Rules of the file:
 from __future__ import annotations
 
 from tidegate.model.host import canonical_host
-from tidegate.model.rule import NO_LIMITS, Shape
+from tidegate.model.rule import GIT, REGISTRY, Origin, Shape
 from tidegate.model.value import Value
 from tidegate.model.verdict import Verdict
+from tidegate.policy.alternatives import narrows
 from tidegate.policy.decide import matches_host
-from tidegate.policy.rows import PORT, rule_of
+from tidegate.policy.rows import KEY, LIMITS, ORIGIN, PORT, rule_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from tidegate.model.decision import Decision
     from tidegate.model.destination import Destination
-    from tidegate.model.rule import Rule
+    from tidegate.model.rule import Union
     from tidegate.policy.policy import Policy
 
 
@@ -44,29 +45,45 @@ class Scope(Value):
         return bool(self.names or self.suffixes or self.literals or self.everything)
 
 
-def wants_reading(rule: Rule | None) -> bool:
-    """Whether what this rule governs can only be judged inside TLS."""
-    return rule is not None and rule.limits is not NO_LIMITS and bool(rule.limits.methods or rule.limits.paths)
-
-
 def why_read(decision: Decision, policy: Policy) -> tuple[bool, str]:
     """Return whether a connection under this decision is read inside TLS, and one clause for people that says why."""
-    if not wants_reading(decision.rule):
-        return False, "a tunnel, its bytes are not read; no method or path is named"
-    if is_exempt(decision.destination, policy):
-        return False, "'inspect: never' names it, so its rule's methods and paths cannot be kept: a tunnel is refused"
+    exempt = is_exempt(decision.destination, policy)
+    if not narrows(decision):
+        return False, f"a tunnel, its bytes are not read; {_why_not(decision, policy, exempt=exempt)}"
+    kinds = {kind for union in _unions(decision) for kind, _, _ in union}
+    what = (
+        "package registries are read-only" if kinds == {REGISTRY}
+        else "what git may do there is judged" if GIT in kinds
+        else "its rule names methods or paths, which are judged"
+    )  # fmt: skip
+    if exempt:
+        return False, f"'inspect: never' names it, and {what} inside TLS only: a tunnel is refused"
     if decision.verdict is Verdict.DENY:
         return False, "it is refused"
-    return True, "its rule names methods or paths, which are judged inside TLS"
+    return True, f"{what} inside TLS"
+
+
+def _unions(decision: Decision) -> tuple[Union, ...]:
+    return (*(decision.rule.limits.requests if decision.rule is not None else ()), *decision.bounds)
+
+
+def _why_not(decision: Decision, policy: Policy, *, exempt: bool) -> str:
+    rule = decision.rule
+    if rule is None or decision.verdict is Verdict.DENY:
+        return "no method or path is named"
+    if rule.origin is Origin.PRESET:
+        return "'inspect: never' names it" if exempt else "'registries: tunnel' says so"
+    where = rule.key, decision.destination.port
+    if any(
+        row[ORIGIN] == Origin.PRESET and row[LIMITS] and (row[KEY], row[PORT]) == where for row in policy.index.rows
+    ):
+        return f"your rule {rule.text} ({rule.source}) names no methods, and lifts the read-only table of {rule.key}"
+    return "no method or path is named"
 
 
 def is_read(decision: Decision, policy: Policy) -> bool:
     """Whether a connection under this decision is terminated and read."""
-    return (
-        wants_reading(decision.rule)
-        and decision.verdict is not Verdict.DENY
-        and not is_exempt(decision.destination, policy)
-    )
+    return narrows(decision) and decision.verdict is not Verdict.DENY and not is_exempt(decision.destination, policy)
 
 
 def is_exempt(destination: Destination, policy: Policy) -> bool:
@@ -83,8 +100,8 @@ def scope_of(policy: Policy) -> Scope:
     suffixes: dict[str, None] = {}
     literals: dict[str, None] = {}
     everything = False
-    for rule in policy.index.limited():
-        if rule.verdict is Verdict.DENY or not wants_reading(rule):
+    for rule in (*policy.index.limited(), *map(rule_of, policy.bounds)):
+        if rule.verdict is Verdict.DENY or not rule.limits.requests:
             continue
         if rule.shape is Shape.EXACT:
             names[rule.key] = None

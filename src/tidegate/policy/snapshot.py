@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FORMAT = 2
+FORMAT = 3
 
 
 def to_plain(policy: Policy) -> tuple[Any, ...]:
@@ -41,6 +41,7 @@ def to_plain(policy: Policy) -> tuple[Any, ...]:
         policy.notes,
         policy.files,
         policy.never_inspected,
+        policy.bounds,
     )
 
 
@@ -69,6 +70,7 @@ def from_plain(data: tuple[Any, ...]) -> Policy:
         notes=data[14],
         files=data[15],
         never_inspected=data[16],
+        bounds=data[17],
     )
 
 

@@ -15,7 +15,7 @@ from tests.unit.gate.kit import read_exactly, read_head
 from tidegate.inspect.authority import Authority
 from tidegate.inspect.secrets import Vault
 from tidegate.inspect.terminate import H1, SPOKEN, Contexts
-from tidegate.model.rule import RuleLimits
+from tidegate.model.rule import RuleLimits, only
 from tidegate.policy.scope import scope_of, widened
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.unit.gate.kit import Serving
     from tidegate.inspect.secrets import Secret
 
-READ = RuleLimits(paths=("/**",))
+READ = RuleLimits(requests=only(paths=("/**",)))
 
 
 class Inside:
@@ -88,7 +88,7 @@ def get(host: str, path: str = "/", *lines: str, method: str = "GET") -> bytes:
 
 @pytest.fixture
 def inside(lab: Lab, serve: Callable[..., Serving]) -> Callable[..., Inside]:
-    """Start gates that read: `inside("a.test:443", limit=RuleLimits(methods=("GET",)))`."""
+    """Start gates that read: `inside("a.test:443", limit=RuleLimits(requests=only(methods=("GET",))))`."""
 
     def start(
         *allow: str,

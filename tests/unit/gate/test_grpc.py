@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from tests.unit.gate.inside import Inside, inside
-from tidegate.model.rule import RuleLimits
+from tidegate.model.rule import RuleLimits, only
 from tidegate.model.verdict import How
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def test_grpc_with_trailers_and_streams(lab: Lab, inside: Start, service: tuple[
     port, roots = service
     lab.dns.set("a.test", A=["127.0.0.1"])
     paths = tuple(f"/lab.Service/{name}" for name in ("Upper", "Each", "Fail"))
-    gate = inside(f"a.test:{port}", limit=RuleLimits(methods=("POST",), paths=paths), roots=roots)
+    gate = inside(f"a.test:{port}", limit=RuleLimits(requests=only(methods=("POST",), paths=paths)), roots=roots)
     proxy = "http://{}:{}".format(*gate.gate.address)
     credentials = grpc.ssl_channel_credentials(gate.trusted.encode())
     with grpc.secure_channel(f"a.test:{port}", credentials, options=[("grpc.http_proxy", proxy)]) as channel:

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.gate.inside import answer, get, inside, read_all
 from tests.unit.gate.kit import read_exactly, read_head, wait
 from tidegate.model.reason import Reason
-from tidegate.model.rule import RuleLimits
+from tidegate.model.rule import RuleLimits, only
 from tidegate.model.verdict import How, Verdict
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["inside"]
 
-ACME = RuleLimits(methods=("GET", "POST"), paths=("/repos/acme/**",))
+ACME = RuleLimits(requests=only(methods=("GET", "POST"), paths=("/repos/acme/**",)))
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,7 @@ from tests.h2_site import H2Site
 from tests.unit.gate.inside import Inside, inside
 from tidegate.gate import inner_streams
 from tidegate.model.reason import Reason
-from tidegate.model.rule import RuleLimits
+from tidegate.model.rule import RuleLimits, only
 from tidegate.model.verdict import How
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def talk(inside: Start, site: tuple[H2Site, str]) -> Iterator[Callable[..., tupl
 
 def test_streams_are_judged_one_by_one(talk: Any, site: tuple[H2Site, str]) -> None:
     """INS-3, INS-6: each stream is a line; a refused one is answered with 403 and the others go on."""
-    client, gate = talk(limit=RuleLimits(methods=("GET",), paths=("/repos/acme/**",)))
+    client, gate = talk(limit=RuleLimits(requests=only(methods=("GET",), paths=("/repos/acme/**",))))
     for path, status in (
         ("/repos/acme/x", "200"),
         ("/repos/other", "403"),

@@ -10,7 +10,7 @@ from tests.unit.gate.inside import Inside, get, inside
 from tests.unit.gate.kit import read_exactly, read_head, small
 from tests.unit.gate.test_inner_exchange import SWITCH
 from tidegate.model.reason import Reason
-from tidegate.model.rule import RuleLimits
+from tidegate.model.rule import RuleLimits, only
 from tidegate.model.verdict import How
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def test_the_end_of_one_side_ends_the_other(lab: Lab, inside: Start, side: str) 
 
 def test_bytes_count_against_the_rule(lab: Lab, inside: Start) -> None:
     """GAT-6: what is sent in a WebSocket counts as in every tunnel, and cuts it when it is too much."""
-    gate = inside("a.test:443", limit=RuleLimits(paths=("/**",), bytes_up=5000))
+    gate = inside("a.test:443", limit=RuleLimits(bytes_up=5000, requests=only(paths=("/**",))))
     with switched(lab, gate, ["drain"]) as sock:
         sock.sendall(bytes(10_000))
         assert read_exactly(sock, 1) == b""

@@ -23,7 +23,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from tests.unit.gate.inside import Inside, answer, get, inside, read_all, scratch
 from tests.unit.gate.kit import client_hello, read_exactly, read_head, small
 from tidegate.model.reason import Reason
-from tidegate.model.rule import Layer, Origin, RuleLimits
+from tidegate.model.rule import Layer, Origin, RuleLimits, only
 from tidegate.model.verdict import How, Phase, Verdict
 from tidegate.policy.rows import rule_row
 
@@ -73,7 +73,7 @@ def _names(lab: Lab) -> None:
 def test_without_an_inspector_such_a_tunnel_is_refused(lab: Lab, serve: Callable[..., Serving]) -> None:
     """INS-6: methods and paths that could not be judged open no tunnel."""
     origin = lab.origin("canary", "1.2.3.4", 443)
-    gate = serve("a.test:443", limit=RuleLimits(methods=("GET",)))
+    gate = serve("a.test:443", limit=RuleLimits(requests=only(methods=("GET",))))
     got = gate.raw(b"CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n")
     assert got.startswith(b"HTTP/1.1 403 ")
     assert origin.connections == 0
@@ -284,7 +284,7 @@ def test_the_lack_of_an_authority_in_the_client_reaches_no_server_as_a_request(l
 def test_an_address_that_is_read_has_an_authority_of_its_own(lab: Lab, inside: Start) -> None:
     """INS-1, B104: a literal with methods: an IP in the certificate, no name; an SNI on it is refused."""
     lab.origin("http", "1.2.3.4", 443, tls="1.2.3.4")
-    gate = inside("1.2.3.4:443", limit=RuleLimits(methods=("GET",)))
+    gate = inside("1.2.3.4:443", limit=RuleLimits(requests=only(methods=("GET",))))
     with gate.tunnel("1.2.3.4:443") as sock:
         sock.sendall(get("1.2.3.4", "/", "Connection: close"))
         assert read_all(sock).startswith(b"HTTP/1.1 200 ")
@@ -299,7 +299,7 @@ def test_a_rule_that_came_after_the_start_is_refused_not_let_through(lab: Lab, i
     gate = inside("a.test:443")
     from tests.unit.gate.kit import policy_of
 
-    later = policy_of("b.test:443", limit=RuleLimits(methods=("GET",)))
+    later = policy_of("b.test:443", limit=RuleLimits(requests=only(methods=("GET",))))
     gate.gate.on_thread(lambda: gate.gate.task.change(policy=later))
     got = gate.gate.raw(b"CONNECT b.test:443 HTTP/1.1\r\nHost: b.test:443\r\n\r\n")
     assert got.startswith(b"HTTP/1.1 403 ")
@@ -323,7 +323,7 @@ def test_a_silent_client_or_destination_ends_in_time(lab: Lab, inside: Start) ->
 def test_curl_through_the_gate(lab: Lab, inside: Start, tmp_path: Path) -> None:
     """INS-3: a real client by CONNECT, with the roots of the task alone; the refusal is what it prints."""
     lab.origin("http", "1.2.3.4", 443, tls="a.test", body="hello")
-    gate = inside("a.test:443", limit=RuleLimits(methods=("GET",)))
+    gate = inside("a.test:443", limit=RuleLimits(requests=only(methods=("GET",))))
     roots = tmp_path / "roots.pem"
     roots.write_text(gate.trusted)
     proxy = "http://{}:{}".format(*gate.gate.address)

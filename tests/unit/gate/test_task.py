@@ -9,7 +9,7 @@ from tidegate.gate.synthetic import Synthetic
 from tidegate.gate.task import GateTask, Meter
 from tidegate.model.destination import parse_authority
 from tidegate.model.reason import Reason
-from tidegate.model.rule import RuleLimits
+from tidegate.model.rule import RuleLimits, only
 from tidegate.model.verdict import Phase, Verdict
 
 
@@ -93,7 +93,8 @@ def test_limits_of_the_governing_rule_only() -> None:
     decision = plain.plan(parse_authority("a.test:443")).decision
     assert plain.meter(decision) is None
     assert plain.limited(decision, 0.0, tunnel=True) is None
-    task = GateTask("t1", policy_of("a.test", limit=RuleLimits(methods=("GET",), connections_per_minute=1)))
+    limit = RuleLimits(connections_per_minute=1, requests=only(("GET",)))
+    task = GateTask("t1", policy_of("a.test", limit=limit))
     decision = task.plan(parse_authority("a.test:443")).decision
     assert task.limited(decision, 0.0, tunnel=True) is Reason.METHOD_NOT_ALLOWED
     assert task.limited(decision, 0.0, tunnel=False) is None

@@ -12,7 +12,7 @@ from tests.unit.gate.kit import read_exactly, wait
 from tidegate.addresses.surroundings import Surroundings
 from tidegate.model.address_class import Admission
 from tidegate.model.reason import Reason
-from tidegate.model.rule import RuleLimits
+from tidegate.model.rule import RuleLimits, only
 from tidegate.model.verdict import How, Verdict
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def test_a_rule_with_methods_opens_no_tunnel(lab: Lab, serve: Serve) -> None:
     """INS-6: what cannot be checked is refused; plain requests are held to it."""
     lab.dns.set("a.test", A=["1.2.3.4"])
     lab.origin("http", "1.2.3.4", 80)
-    gate = serve("a.test", limit=RuleLimits(methods=("GET",), paths=("/ok/**",)))
+    gate = serve("a.test", limit=RuleLimits(requests=only(methods=("GET",), paths=("/ok/**",))))
     assert gate.raw(connect("a.test")).startswith(b"HTTP/1.1 403 ")
     for method, path, status in (
         ("GET", "/ok/x", 200),

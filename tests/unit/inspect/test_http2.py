@@ -23,7 +23,7 @@ from tidegate.inspect.http2 import Http2
 from tidegate.model.destination import parse_authority
 from tidegate.model.limits import DEFAULT_LIMITS
 from tidegate.model.reason import Reason
-from tidegate.model.rule import Layer, Origin, RuleLimits
+from tidegate.model.rule import Layer, Origin, RuleLimits, only
 from tidegate.model.verdict import How, Phase, Verdict
 from tidegate.policy.decide import decide
 from tidegate.policy.policy import make_policy
@@ -31,6 +31,8 @@ from tidegate.policy.rows import rule_row
 
 GET = [(":method", "GET"), (":scheme", "https"), (":authority", "a.test"), (":path", "/x")]
 SOCKET = [(":method", "CONNECT"), (":protocol", "websocket"), *GET[1:]]
+
+SOCKETS = {SettingCodes.ENABLE_CONNECT_PROTOCOL: 1}
 
 
 class Line:
@@ -50,7 +52,7 @@ class Line:
 class World:
     """A client, a destination, and what reads between them."""
 
-    def __init__(self, limits: RuleLimits = RuleLimits(paths=("/**",)), *, settings: Any = None) -> None:  # noqa: B008
+    def __init__(self, limits: RuleLimits = RuleLimits(requests=only(paths=("/**",))), *, settings: Any = None) -> None:  # noqa: B008
         row = rule_row(
             "a.test:443", Verdict.ALLOW, Phase.RUNTIME, "policy", "p:1:1", Origin.WRITTEN, Layer.COMMAND_LINE, limits
         )
@@ -97,7 +99,7 @@ class World:
 
 def test_a_websocket_where_the_destination_has_them() -> None:
     """INS-3, RFC 8441: offered to the client only after the destination; judged by its path, then bytes both ways."""
-    world = World(RuleLimits(methods=("GET",), paths=("/x",)), settings={SettingCodes.ENABLE_CONNECT_PROTOCOL: 1})
+    world = World(RuleLimits(requests=only(("GET",), ("/x",))), settings=SOCKETS)
     assert world.client.remote_settings.enable_connect_protocol == 1
     number = world.ask(SOCKET, ends=False)
     (asked,) = [event for event in world.seen if isinstance(event, RequestReceived)]
@@ -108,7 +110,7 @@ def test_a_websocket_where_the_destination_has_them() -> None:
     world.turn()
     assert [event.data for event in world.of(DataReceived)] == [b"down"]
     assert [event.data for event in world.seen if isinstance(event, DataReceived)] == [b"up"]
-    other = World(RuleLimits(methods=("POST",), paths=("/x",)), settings={SettingCodes.ENABLE_CONNECT_PROTOCOL: 1})
+    other = World(RuleLimits(requests=only(("POST",), ("/x",))), settings=SOCKETS)
     other.ask(SOCKET, ends=False)
     assert dict(other.of(ResponseReceived)[0].headers)[":status"] == "403"
 
@@ -195,7 +197,7 @@ def test_an_answer_that_is_none_is_not_passed_on(fields: list[tuple[str, str]]) 
 
 def test_a_refusal_is_on_record_and_told_whatever_the_clients_windows_are() -> None:
     """INS-6, JRN-1: without room for its line the status is told alone, and the connection goes on."""
-    world = World(RuleLimits(methods=("GET",)))
+    world = World(RuleLimits(requests=only(methods=("GET",))))
     world.client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
     world.turn()
     world.ask([(":method", "POST"), *GET[1:]])
@@ -209,7 +211,7 @@ def test_a_refusal_is_on_record_and_told_whatever_the_clients_windows_are() -> N
 
 def test_a_refused_stream_that_is_reset_at_once_ends_no_other() -> None:
     """INS-3: the request and its reset arrive together; the connection goes on."""
-    world = World(RuleLimits(methods=("GET",)))
+    world = World(RuleLimits(requests=only(methods=("GET",))))
     world.client.send_headers(1, [(":method", "POST"), *GET[1:]], end_stream=True)
     world.client.reset_stream(1)
     world.turn()

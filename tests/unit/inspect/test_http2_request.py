@@ -7,13 +7,13 @@ import pytest
 from tidegate.inspect.http2_request import checked, judged, method_of
 from tidegate.model.destination import parse_authority
 from tidegate.model.reason import Reason
-from tidegate.model.rule import Layer, Origin, RuleLimits
+from tidegate.model.rule import Layer, Origin, RuleLimits, only
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.decide import decide
 from tidegate.policy.policy import make_policy
 from tidegate.policy.rows import rule_row
 
-LIMITS = RuleLimits(methods=("GET",), paths=("/x/**",))
+LIMITS = RuleLimits(requests=only(methods=("GET",), paths=("/x/**",)))
 ROW = rule_row("a.test", Verdict.ALLOW, Phase.RUNTIME, "p", "p:1:1", Origin.WRITTEN, Layer.COMMAND_LINE, LIMITS)
 DECISION = decide(make_policy([ROW]), parse_authority("a.test:443"), Phase.RUNTIME)
 GET = {b":method": b"GET", b":scheme": b"https", b":authority": b"a.test", b":path": b"/x/y"}

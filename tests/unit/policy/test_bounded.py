@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.model.destination import parse_authority
-from tidegate.model.rule import NO_LIMITS, Layer
+from tidegate.model.rule import NO_LIMITS, Layer, only
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.bounded import bounded
 from tidegate.policy.decide import decide
@@ -33,7 +33,7 @@ def test_an_answer_loosens_no_rule(rule: str) -> None:
     assert decision.verdict is Verdict.ALLOW
     assert decision.rule is not None
     assert decision.rule.text == "a.test:443"
-    assert decision.rule.limits.methods == ("GET",)
+    assert decision.rule.limits.requests == only(("GET",))
     assert is_read(decision, policy)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.unit.policy.written import policy, row, to
 from tidegate.model.address_class import Admission
-from tidegate.model.rule import Layer, Origin, RuleLimits
+from tidegate.model.rule import Layer, Origin, RuleLimits, only
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.decide import decide, matches_host
 from tidegate.policy.diff import diff
@@ -85,11 +85,11 @@ def test_wider_than_a_verdict() -> None:
             ]
         )
 
-    few = RuleLimits(10, 5, ("GET",), ("/a",))
+    few = RuleLimits(10, 5, only(("GET",), ("/a",)))
     assert lines(limited(few), limited(RuleLimits())) == [
         (["a.test:1"], [], "more methods, more paths, more bytes up, more connections per minute")
     ]
-    assert lines(limited(few), limited(RuleLimits(20, 5, ("GET", "PUT"), ("/a",)))) == [
+    assert lines(limited(few), limited(RuleLimits(20, 5, only(("GET", "PUT"), ("/a",))))) == [
         (["a.test:1"], [], "more methods, more bytes up")
     ]
     assert lines(limited(RuleLimits()), limited(few)) == []

@@ -12,14 +12,18 @@ from tests.unit.policy.written import say
 from tidegate.model.address_class import Admission
 from tidegate.model.destination import parse_authority
 from tidegate.model.reason import Reason
-from tidegate.model.rule import Layer, Origin
+from tidegate.model.rule import Layer, Origin, only
 from tidegate.model.verdict import Phase, Verdict
+from tidegate.policy.alternatives import narrows, why_refused
 from tidegate.policy.decide import decide
 from tidegate.policy.layers import PolicyLayer, PresetUse, command_line, join, remembered_layer
+from tidegate.policy.loader import load_policy
 from tidegate.policy.rows import rule_of, rule_row
 from tidegate.policy.rules import RuleError
+from tidegate.policy.scope import scope_of
 
 if TYPE_CHECKING:
+    from tidegate.policy.policy import Policy
     from tidegate.policy.rows import Row
 
 ALLOW, ASK, DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
@@ -341,3 +345,104 @@ def test_what_was_remembered_gives_way() -> None:
     assert verdict(file("b.test")) is ALLOW
     assert verdict(file("b.test"), phase=Phase.INSTALL) is DENY
     assert verdict(user(locked=True)) is ASK
+
+
+def why(said: Policy, target: str, method: str = "GET", path: bytes = b"/x") -> Reason | None:
+    """Return why a request does not pass."""
+    return why_refused(say(said, target), method, path)
+
+
+def test_registries_are_read_only_where_that_is_said() -> None:
+    """INS-7: of presets of the profile, of lists and of mirrors; `tunnel` and a rule of one's own lift it, `*` not."""
+    read = user(registries="read")
+    for said in (
+        join(read),
+        join(read, file(presets=(PresetUse("npm", ALLOW, Phase.RUNTIME),), phases=RUNTIME)),
+        join(read, command_line(allow=["@npm", "*", "*.npmjs.org", "registry.npmjs.org:80"])),
+        join(read, user(mirrors=(("npm", (("registry.npmjs.org:443", "c:1:1"),)),))),
+    ):
+        assert why(said, "registry.npmjs.org") is None
+        assert why(said, "registry.npmjs.org", "PUT") is Reason.REGISTRY_READ_ONLY
+        assert why(said, "registry.npmjs.org", "POST", b"/-/npm/v1/security/advisories/bulk") is None
+        assert why(said, "registry.npmjs.org", "POST", b"/-/v1/login") is Reason.REGISTRY_READ_ONLY
+    for said in (
+        join(user(registries="tunnel")),
+        join(read, command_line(allow=["registry.npmjs.org:443"])),
+        join(read, user("registry.npmjs.org:443")),
+        join(read, user(never_inspected=rows(Layer.USER, "registry.npmjs.org"))),
+    ):
+        assert not narrows(say(said, "registry.npmjs.org"))
+    assert say(join(read, command_line(deny=["@npm"])), "registry.npmjs.org").reason is Reason.DENY_RULE
+
+
+def test_a_mirror_is_read_only_below_its_path() -> None:
+    """INS-7, POL-11: the mirror's own path stands before that of the registry; what only ends alike is no read."""
+    mirrors = (("npm", (("npm.corp.test:8443", "c:1:1"), ("*.npm.test", "c:1:2"))),)
+    said = join(user(registries="read", mirrors=mirrors))
+    for host in ("npm.corp.test:8443", "a.npm.test"):
+        assert why(said, host, "POST", b"/repository/npm/-/npm/v1/security/audits") is None
+        assert why(said, host, "POST", b"/repository/npm/npm/v1/security/audits") is Reason.REGISTRY_READ_ONLY
+        assert why(said, host, "PUT", b"/repository/npm/x") is Reason.REGISTRY_READ_ONLY
+
+
+def test_what_the_administrator_narrows_stays_narrow() -> None:
+    """POL-8, INS-6: whatever rule governs, nearer or more specific; its own rules add up, and denies stay denies."""
+    held = tuple(
+        (*row[:-1], (None, None, only(methods, paths)))
+        for row, methods, paths in (
+            (rows(Layer.ADMINISTRATOR, "**.git.test")[0], ("GET",), ()),
+            (rows(Layer.ADMINISTRATOR, "api.git.test:443")[0], (), ("/a/**",)),
+        )
+    )
+    administrator = PolicyLayer(Layer.ADMINISTRATOR, "/etc", held)
+    for more in ((), (user("api.git.test:443"),), (file("*"), command_line(allow=["api.git.test:443"]))):
+        said = join(administrator, *more)
+        assert why(said, "api.git.test", "GET", b"/a/x") is None
+        assert why(said, "api.git.test", "POST", b"/a/x") is Reason.METHOD_NOT_ALLOWED
+        assert why(said, "api.git.test", "GET", b"/b") is Reason.METHOD_NOT_ALLOWED
+    said = join(administrator, file("*"))
+    assert why(said, "b.git.test", "GET", b"/b") is None
+    assert why(said, "b.git.test", "POST", b"/b") is Reason.METHOD_NOT_ALLOWED
+    assert why(said, "git.test", "POST", b"/b") is None
+    assert scope_of(said).suffixes == ("git.test",)
+    assert say(join(administrator, command_line(deny=["*"])), "b.git.test").reason is Reason.DENY_RULE
+    assert say(join(administrator, command_line(ask=["b.git.test"])), "b.git.test").bounds == only(("GET",))
+
+
+def test_read_only_registries_of_the_administrator_stay() -> None:
+    """INS-7, POL-8: neither `tunnel` nor a rule of one's own lifts them, and the first is said."""
+    administrator = PolicyLayer(Layer.ADMINISTRATOR, "/etc", registries="read")
+    said = join(administrator, user(registries="tunnel"), command_line(allow=["pypi.org:443", "a.test"]))
+    assert said.notes == ("the administrator says 'registries: read'; 'registries: tunnel' counts for nothing",)
+    assert why(said, "pypi.org", "POST") is Reason.REGISTRY_READ_ONLY
+    assert why(said, "registry.npmjs.org", "PUT") is Reason.REGISTRY_READ_ONLY
+    assert why(said, "pypi.org") is None
+    assert not narrows(say(said, "a.test"))
+    lifted = join(PolicyLayer(Layer.ADMINISTRATOR, "/etc", registries="tunnel"), user(registries="read"))
+    assert why(lifted, "pypi.org", "POST") is Reason.REGISTRY_READ_ONLY
+
+
+def test_git_of_a_whole_policy_is_a_bound() -> None:
+    """INS-7: it lets no host through, holds what is let through, and the administrator's stays."""
+
+    def layer(text: str, layer: Layer = Layer.USER) -> PolicyLayer:
+        return load_policy(text.encode(), "p.yaml", layer)
+
+    push = b"/acme/app/git-receive-pack"
+    said = join(layer("git: read"), command_line(allow=["github.com:443"]))
+    assert why(said, "github.com", "POST", push) is Reason.GIT_READ_ONLY
+    assert why(said, "github.com", "POST", b"/acme/app/git-upload-pack") is None
+    assert say(said, "gitlab.com").verdict is ASK
+    assert say(said, "gitlab.com").bounds
+    assert not narrows(say(said, "a.test"))
+    named = layer("git: {read: ['git.test/acme/**'], write: [git.test/acme/app]}")
+    said = join(named, command_line(allow=["git.test", "github.com"]))
+    assert why(said, "git.test", "POST", push) is None
+    assert why(said, "git.test", "POST", b"/acme/x/git-receive-pack") is Reason.GIT_READ_ONLY
+    assert why(said, "git.test", "GET", b"/evil/x") is Reason.METHOD_NOT_ALLOWED
+    assert not narrows(say(said, "github.com"))
+    allow = command_line(allow=["github.com", "git.test"])
+    assert not narrows(say(join(layer("git: read"), layer("git: write", Layer.SERVER), allow), "github.com"))
+    both = join(layer("git: read", Layer.ADMINISTRATOR), named, allow)
+    assert why(both, "github.com", "POST", push) is Reason.GIT_READ_ONLY
+    assert why(both, "git.test", "POST", b"/acme/x/git-receive-pack") is Reason.GIT_READ_ONLY

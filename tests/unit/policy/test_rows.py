@@ -6,12 +6,12 @@ import marshal
 
 import pytest
 
-from tidegate.model.rule import Layer, Origin, RuleLimits, Shape
+from tidegate.model.rule import Layer, Origin, RuleLimits, Shape, only
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.rows import KEY, LAYER, ORIGIN, PHASE, PORT, SHAPE, VERDICT, limits_row, row_of, rule_of, rule_row
 from tidegate.policy.rules import RuleError
 
-LIMITS = RuleLimits(1000, 60, ("GET", "HEAD"), ("/repos/**",))
+LIMITS = RuleLimits(1000, 60, only(("GET", "HEAD"), ("/repos/**",)))
 
 
 @pytest.mark.parametrize("text", ["a.test", "*.a.test:443", "**.a.test", "*", "1.2.3.4:22", "[::1]:80"])
@@ -36,7 +36,7 @@ def test_columns() -> None:
 def test_no_limits_is_none() -> None:
     """Limits that bound nothing are not kept, however they were made."""
     assert limits_row(RuleLimits()) is None
-    assert limits_row(LIMITS) == (1000, 60, ("GET", "HEAD"), ("/repos/**",))
+    assert limits_row(LIMITS) == (1000, 60, only(("GET", "HEAD"), ("/repos/**",)))
 
 
 def test_bad_text() -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 from tidegate.model.destination import Destination, parse_authority
-from tidegate.model.rule import Layer, Origin, RuleLimits
+from tidegate.model.rule import Layer, Origin, RuleLimits, only
 from tidegate.model.verdict import Phase, Verdict
+from tidegate.policy.alternatives import narrows
 from tidegate.policy.decide import decide
 from tidegate.policy.policy import Policy, make_policy
 from tidegate.policy.rows import rule_row
-from tidegate.policy.scope import Scope, is_read, scope_of, wants_reading, widened
+from tidegate.policy.scope import Scope, is_read, scope_of, widened
 
-GET = RuleLimits(methods=("GET",))
-PATHS = RuleLimits(paths=("/a/**",))
+GET = RuleLimits(requests=only(methods=("GET",)))
+PATHS = RuleLimits(requests=only(paths=("/a/**",)))
 BYTES = RuleLimits(bytes_up=10)
 
 
@@ -67,7 +68,7 @@ def test_only_what_such_a_rule_governs_is_read(asked: str, read: bool) -> None:
     policy = policy_of(("a.test", GET), ("b.test", BYTES))
     decision = decide(policy, to(asked), Phase.RUNTIME)
     assert is_read(decision, policy) is read
-    assert wants_reading(decision.rule) is read
+    assert narrows(decision) is read
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidegate.model.limits import DEFAULT_LIMITS, Limits
-from tidegate.model.rule import NO_LIMITS, Rule, Shape
+from tidegate.model.rule import GIT, NO_LIMITS, REGISTRY, Rule, Shape
 from tidegate.model.verdict import Phase, Verdict
+from tidegate.policy.git import PUSH
 from tidegate.policy.policy import Policy
 from tidegate.policy.positions import on_screen
 from tidegate.policy.reading import plain_number
 from tidegate.policy.setup_command import SHELL
 
+if TYPE_CHECKING:
+    from tidegate.model.rule import Alternative, Requests
+
+_MOST_PATHS = 4  # that are named
 _WIDEST = 48  # of the column of rules; a longer rule pushes its own line only
 
 
@@ -36,7 +41,23 @@ def coverage(rule: Rule) -> str:
             bounds += f", at most {limits.bytes_up} bytes up"
         if limits.connections_per_minute is not None:
             bounds += f", at most {limits.connections_per_minute} connections a minute"
+        if limits.requests:
+            bounds += f", {requests_in_words(limits.requests)}"
     return f"{what}, {port}{bounds}"
+
+
+def requests_in_words(requests: Requests) -> str:
+    """Say which requests pass."""
+    return " and ".join("only " + " or ".join(dict.fromkeys(map(_words, union))) for union in requests)
+
+
+def _words(alternative: Alternative) -> str:
+    kind, methods, paths = alternative
+    if kind == REGISTRY:
+        return "what reads"
+    what = ", ".join("push" if one == PUSH else one for one in methods) or "any method"
+    where = f" on {', '.join(paths[:_MOST_PATHS])}{' …' if len(paths) > _MOST_PATHS else ''}" if paths else ""
+    return f"{'git ' if kind == GIT else ''}{what}{where}"
 
 
 def otherwise(policy: Policy, phase: Phase) -> str:

@@ -6,7 +6,12 @@ The YAML files here are the source; `compiled` is what runs read. A preset's hos
 
 from __future__ import annotations
 
-from tidegate.policy.presets.compiled import GROUPS, HOSTS
+from tidegate.policy.presets.compiled import GROUPS, HOSTS, READS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tidegate.model.rule import Alternative
+    from tidegate.policy.rows import LimitsRow
 
 PRESET_PORT = 443
 PRESET_NAMES = (*GROUPS, *HOSTS)
@@ -33,6 +38,15 @@ def members(name: str) -> tuple[str, ...]:
     if name not in GROUPS:
         raise UnknownPresetError(name)
     return GROUPS[name]
+
+
+def mirror_reads(preset: str) -> LimitsRow:
+    """Return the limits of a mirror of this preset: what reads there, below whatever path the mirror has it."""
+    found: dict[Alternative, None] = {}
+    for host in HOSTS[preset]:
+        for kind, methods, paths in READS[host][2][0]:
+            found[kind, methods, tuple(f"/**{path}" for path in paths)] = None
+    return (None, None, (tuple(found),))
 
 
 def rule_name(preset: str) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tidegate.model.rule import REGISTRY
 from tidegate.policy import presets
-from tidegate.policy.presets.compiled import GROUPS, HOSTS
+from tidegate.policy.presets.compiled import GROUPS, HOSTS, READS
 from tidegate.policy.rules import parse_rule
 
 FOLDER = os.path.dirname(presets.__file__)
@@ -51,9 +52,23 @@ def test_every_host_has_its_reason(name: str) -> None:
         assert host["source"].startswith("https://")
         for entry in host["read"]:
             assert set(entry["methods"]) <= {"GET", "HEAD", "POST"}
-            assert all(path.startswith("/") for path in entry["paths"])
+            assert all(path.startswith("/") for path in entry.get("paths", ()))
             if "POST" in entry["methods"]:
-                assert all("**" not in path for path in entry["paths"])  # only what is known to read
+                assert entry["paths"]
+                assert all("*" not in path for path in entry["paths"])  # only what is known to read
+
+
+def test_every_host_has_its_table() -> None:
+    """INS-7: what reads there is what the file says; nothing else is in the table."""
+    said = {
+        host["host"]: [(entry["methods"], entry.get("paths", [])) for entry in host["read"]]
+        for name in FILES
+        for host in load(name)["hosts"]
+    }
+    assert {
+        host: [(list(methods), list(paths)) for kind, methods, paths in limits[2][0] if kind == REGISTRY]
+        for host, limits in READS.items()
+    } == said
 
 
 def test_no_host_only_publishes() -> None:

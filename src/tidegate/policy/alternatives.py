@@ -1,0 +1,210 @@
+"""Which requests a rule lets through, compiled: the same judgement in clear text and inside TLS (INS-6, INS-7).
+
+A rule's `requests` (model.rule) are unions of alternatives. All unions have to let a request pass, each by one of its
+alternatives.
+
+Rules of the file:
+
+* What rules say is compiled once for each host that is met: the patterns of all alternatives with the same methods are
+  one tree of segments, so that a request costs its own length and not the number of rules.
+* In a pattern `*` is one segment or part of one, `**` any number of segments; nothing else is special, and case counts.
+  Paths are compared in their normal form (paths.py), and one that has none matches no pattern.
+* A request is judged as each method and target that a server may take it for: a header by which some servers take
+  another method or target counts as that one too, and all of them have to pass.
+* Why one does not pass is part of the answer: nobody else invents a reason.
+"""
+
+from __future__ import annotations
+
+from tidegate.model.reason import Reason
+from tidegate.model.rule import GIT, REGISTRY
+from tidegate.policy.git import PUSH, is_push
+from tidegate.policy.paths import TARGETS, normal_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tidegate.model.decision import Decision
+    from tidegate.model.rule import Alternative, Requests
+
+_PUSHES = frozenset(("GET", "HEAD", "POST"))
+_MOST = 1024  # compiled requests that are kept: a task meets few rules
+
+
+def narrows(decision: Decision) -> bool:
+    """Whether requests under this decision have to be judged one by one."""
+    rule = decision.rule
+    return bool(decision.bounds) or (rule is not None and bool(rule.limits.requests))
+
+
+def why_refused(
+    decision: Decision, method: str, target: bytes, overrides: Iterable[tuple[bytes, bytes]] = ()
+) -> Reason | None:
+    """Return why a request with this origin-form target does not pass under the decision; None where it does.
+
+    `overrides` are those of its headers that are named in paths.OVERRIDES, the names in lower case.
+    """
+    if not narrows(decision):
+        return None
+    methods = {method: None}
+    targets = {target: None}
+    for name, value in overrides:
+        if name in TARGETS:
+            targets[value] = None
+        else:
+            methods[value.strip().upper().decode("latin-1")] = None
+    for requests in (decision.rule.limits.requests if decision.rule is not None else (), decision.bounds):
+        for union in _compiled(requests) if requests else ():
+            for said in methods:
+                for to in targets:
+                    reason = union.why_refused(said, to)
+                    if reason is not None:
+                        return reason
+    return None
+
+
+def not_read(decision: Decision) -> Reason:
+    """Return why nothing passes where requests have to be judged and cannot be read."""
+    rule = decision.rule
+    unions = (*(rule.limits.requests if rule is not None else ()), *decision.bounds)
+    kinds = {one[0] for union in unions for one in union}
+    if kinds == {REGISTRY}:
+        return Reason.REGISTRY_NOT_READ
+    return Reason.GIT_READ_ONLY if kinds == {GIT} else Reason.METHOD_NOT_ALLOWED
+
+
+class _Node:
+    """One place in a tree of patterns. `loops` is set behind a `**`: any segment stays there."""
+
+    __slots__ = ("deep", "end", "globs", "loops", "next")
+
+    def __init__(self, *, loops: bool = False) -> None:
+        self.next: dict[str, _Node] = {}
+        self.globs: dict[str, _Node] = {}
+        self.deep: _Node | None = None
+        self.loops = loops
+        self.end = False
+
+    def add(self, pattern: str) -> None:
+        """Take one pattern in, this node being the root."""
+        node = self
+        for part in pattern.split("/"):
+            if part == "**":
+                node.deep = node.deep or (node if node.loops else _Node(loops=True))
+                node = node.deep
+            else:
+                node = (node.globs if "*" in part else node.next).setdefault(part, _Node())
+        node.end = True
+
+    def matches(self, path: list[str]) -> bool:
+        """Whether some pattern of the tree matches; the cost is the path's length times the patterns' at most."""
+        now = _with_deep({self: None})
+        for segment in path:
+            after: dict[_Node, None] = {}
+            for node in now:
+                if node.loops:
+                    if node.end:
+                        return True  # whatever follows
+                    after[node] = None
+                found = node.next.get(segment)
+                if found is not None:
+                    after[found] = None
+                for pattern, child in node.globs.items():
+                    if _fits(pattern, segment):
+                        after[child] = None
+            if not after:
+                return False
+            now = _with_deep(after)
+        return any(node.end for node in now)
+
+
+def _with_deep(nodes: dict[_Node, None]) -> dict[_Node, None]:
+    for node in tuple(nodes):
+        deep = node.deep
+        if deep is not None:
+            nodes[deep] = None  # `**` may be no segment at all; behind it stands none of its kind
+    return nodes
+
+
+def _fits(pattern: str, segment: str) -> bool:
+    parts = pattern.split("*")
+    if not segment.startswith(parts[0]):
+        return False
+    at = len(parts[0])
+    for part in parts[1:-1]:
+        found = segment.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    last = parts[-1]
+    return len(segment) - at >= len(last) and segment.endswith(last)
+
+
+class _Table:
+    """Alternatives of one sort: by method, any path or a tree of patterns. The method '' stands for all."""
+
+    __slots__ = ("_anywhere", "_trees")
+
+    def __init__(self, alternatives: Iterable[Alternative]) -> None:
+        self._anywhere: set[str] = set()
+        self._trees: dict[str, _Node] = {}
+        for _, methods, paths in alternatives:
+            for method in methods or ("",):
+                if not paths:
+                    self._anywhere.add(method)
+                for pattern in paths:
+                    self._trees.setdefault(method, _Node()).add(pattern)
+
+    def anywhere(self, method: str) -> bool:
+        """Whether this method passes on every path, also on one that has no normal form."""
+        return method in self._anywhere or "" in self._anywhere
+
+    def passes(self, method: str, path: list[str]) -> bool:
+        """Whether a request passes."""
+        return self.anywhere(method) or any(
+            tree is not None and tree.matches(path) for tree in (self._trees.get(method), self._trees.get(""))
+        )
+
+
+class _Union:
+    """One union, compiled."""
+
+    __slots__ = ("_git", "_plain", "_reason")
+
+    def __init__(self, alternatives: tuple[Alternative, ...]) -> None:
+        self._plain = _Table(one for one in alternatives if one[0] != GIT)
+        git = [one for one in alternatives if one[0] == GIT]
+        self._git = _Table(git) if git else None
+        registry = all(one[0] == REGISTRY for one in alternatives)
+        self._reason = Reason.REGISTRY_READ_ONLY if registry else Reason.METHOD_NOT_ALLOWED
+
+    def why_refused(self, method: str, target: bytes) -> Reason | None:
+        if self._plain.anywhere(method):
+            return None
+        path = normal_path(target)
+        if path is None:
+            return self._reason
+        if self._plain.passes(method, path):
+            return None
+        if self._git is None:
+            return self._reason
+        push = is_push(path, target.partition(b"?")[2])
+        if self._git.passes(PUSH if push and method in _PUSHES else method, path):
+            return None
+        return Reason.GIT_READ_ONLY if push else self._reason
+
+
+_known: dict[int, tuple[Requests, tuple[_Union, ...]]] = {}
+
+
+def _compiled(requests: Requests) -> tuple[_Union, ...]:
+    # By identity: to hash what many rules say would cost every request. What is kept keeps its number to itself.
+    found = _known.get(id(requests))
+    if found is not None and found[0] is requests:
+        return found[1]
+    unions = tuple(map(_Union, requests))
+    if len(_known) >= _MOST:
+        _known.clear()
+    _known[id(requests)] = requests, unions
+    return unions

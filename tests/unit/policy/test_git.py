@@ -1,0 +1,94 @@
+"""`git: read|write|{read, write}`: what fetches and what pushes, over HTTPS."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.policy.test_alternatives import under
+from tidegate.model.reason import Reason
+from tidegate.policy.alternatives import why_refused
+from tidegate.policy.git import git_alternatives, is_push
+
+PUSH = Reason.GIT_READ_ONLY
+OTHER = Reason.METHOD_NOT_ALLOWED
+READ = git_alternatives(("**",), ())
+WRITE = git_alternatives(("**",), ("**",))
+SOME = git_alternatives(("acme/**",), ("acme/app", "lib.git"))
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "read", "write", "some"),
+    [
+        ("GET", "/acme/app.git/info/refs?service=git-upload-pack", None, None, None),
+        ("GET", "/acme/app/info/refs?service=git-upload-pack", None, None, None),
+        ("POST", "/acme/app.git/git-upload-pack", None, None, None),
+        ("POST", "/acme/other/git-upload-archive", None, None, None),
+        ("GET", "/acme/other.git/objects/ab/cdef", None, None, None),
+        ("HEAD", "/acme/other.git/HEAD", None, None, None),
+        ("GET", "/acme/app/releases/download/v1/x.tgz", None, None, None),
+        ("POST", "/acme/app.git/info/lfs/objects/batch", None, None, None),
+        ("GET", "/lib.git/info/refs", None, None, None),
+        ("GET", "/lib/info/refs", None, None, None),
+        # A push, where it may and where it may not.
+        ("GET", "/acme/app.git/info/refs?service=git-receive-pack", PUSH, None, None),
+        ("POST", "/acme/app.git/git-receive-pack", PUSH, None, None),
+        ("POST", "/acme/app/git-receive-pack", PUSH, None, None),
+        ("POST", "/lib/git-receive-pack", PUSH, None, None),
+        ("POST", "/acme/other.git/git-receive-pack", PUSH, None, PUSH),
+        ("GET", "/acme/other/info/refs?service=git-receive-pack", PUSH, None, PUSH),
+        ("POST", "/acme/app/evil.git/git-receive-pack", PUSH, None, PUSH),
+        ("POST", "/acme/app.git.git/git-receive-pack", PUSH, None, PUSH),
+        # The same in other spellings.
+        ("GET", "/acme/other/info/refs?service=git%2Dreceive%2dpack", PUSH, None, PUSH),
+        ("GET", "/acme/other/info/refs?service=git%252Dreceive%252Dpack", PUSH, None, PUSH),
+        ("GET", "/acme/other/info/refs?%73ervice=git-%72eceive-pack", PUSH, None, PUSH),
+        ("GET", "/acme/other/info/refs?service=git-upload-pack&service=git-receive-pack", PUSH, None, PUSH),
+        ("GET", "/acme/other/info/refs?service=GIT-RECEIVE-PACK", PUSH, None, PUSH),
+        ("GET", "/acme/other/%69nfo/refs?service=git-receive-pack", PUSH, None, PUSH),
+        ("GET", "/acme/other/info/refs/?service=git-receive-pack", PUSH, PUSH, PUSH),
+        ("POST", "/acme/other/git-receive-pac%6b", PUSH, None, PUSH),
+        ("POST", "/acme/other/git-receive-pack/", PUSH, PUSH, PUSH),
+        ("POST", "/acme/other/git-receive-pack;x=1", PUSH, PUSH, PUSH),
+        ("POST", "/acme//other/git-receive-pack", OTHER, OTHER, OTHER),
+        ("POST", "/acme/x/../other/git-upload-pack", OTHER, OTHER, OTHER),
+        ("DELETE", "/acme/app/git-receive-pack", PUSH, PUSH, PUSH),
+        # Other repositories, also those whose name only begins so, or is written in capitals.
+        ("GET", "/evil/app/info/refs?service=git-upload-pack", None, None, OTHER),
+        ("GET", "/acme-evil/app/info/refs?service=git-upload-pack", None, None, OTHER),
+        ("POST", "/acme-evil/app/git-upload-pack", None, None, OTHER),
+        ("POST", "/ACME/app/git-receive-pack", PUSH, None, PUSH),
+        # Git LFS, and what is no git at all.
+        ("PUT", "/acme/app.git/info/lfs/objects/ab12/4", OTHER, None, None),
+        ("PUT", "/acme/app.git/gitlab-lfs/objects/ab12/4", OTHER, None, None),
+        ("PUT", "/acme/other.git/info/lfs/objects/ab12/4", OTHER, None, OTHER),
+        ("POST", "/acme/app.git/info/lfs/locks", OTHER, None, None),
+        ("POST", "/acme/app/settings/delete", OTHER, OTHER, OTHER),
+        ("POST", "/acme/app/info/refs", OTHER, OTHER, OTHER),
+        ("PROPFIND", "/acme/app.git/", OTHER, OTHER, OTHER),
+    ],
+)
+def test_what_passes(method: str, target: str, read: Reason | None, write: Reason | None, some: Reason | None) -> None:
+    """INS-7: under `read`, under `write`, and with `read: [acme/**], write: [acme/app, lib.git]`."""
+    said = [why_refused(under((held,)), method, target.encode()) for held in (READ, WRITE, SOME)]
+    assert said == [read, write, some]
+
+
+def test_a_header_turns_no_fetch_into_a_push() -> None:
+    """INS-7: what a server may take for the target or the method counts as it."""
+    fetch = b"/acme/app/info/refs?service=git-upload-pack"
+    push = [(b"x-original-url", b"/acme/app/info/refs?service=git-receive-pack")]
+    assert why_refused(under((READ,)), "GET", fetch, push) is PUSH
+    assert why_refused(under((READ,)), "GET", fetch, [(b"x-http-method-override", b"PUT")]) is OTHER
+    assert why_refused(under((READ,)), "GET", fetch, [(b"x-original-url", fetch)]) is None
+
+
+def test_a_push_is_no_method_a_client_can_send() -> None:
+    """INS-7: the word for it in alternatives has a blank, which no method has; a client's PUSH is none."""
+    assert why_refused(under((WRITE,)), "PUSH", b"/acme/app/git-receive-pack") is PUSH
+
+
+@pytest.mark.parametrize("query", [b"", b"service=git-upload-pack", b"service=%zz", b"x=%"])
+def test_what_is_no_push(query: bytes) -> None:
+    """INS-7: discovery of a fetch, the dumb protocol's, and queries that are no queries."""
+    assert not is_push(["", "a", "info", "refs"], query)
+    assert not is_push(["", "a", "info", "refs", "x"], b"service=git-receive-pack")
