@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tidegate.gate.origin import Origin
     from tidegate.gate.request import Request
     from tidegate.wire.body import Body
+    from tidegate.wire.framing import Framing
     from tidegate.wire.http1 import ResponseHead
 
 SIZE = 1 << 16
@@ -96,7 +97,7 @@ class Answering:
                 return
             exchange.touched = exchange.gate.reactor.now
             try:
-                self._take(count)
+                self._take(origin, count)
             except WireError as error:
                 exchange.fail(error.reason)
                 return
@@ -122,10 +123,10 @@ class Answering:
         elif exchange.origin is not None:
             self.read(exchange.origin)
 
-    def _take(self, count: int) -> None:
+    def _take(self, origin: Origin, count: int) -> None:
         body = self._body
         if body is None:
-            self._head(bytes(_VIEW[:count]))
+            self._head(origin, bytes(_VIEW[:count]))
             return
         used, spans = body.feed(_VIEW[:count])
         if spans:
@@ -141,17 +142,24 @@ class Answering:
             exchange.entry.down += len(data)
         exchange.client.send(data)
 
-    def _head(self, data: bytes) -> None:
+    def _head(self, origin: Origin, data: bytes) -> None:
         exchange = self._exchange
         limits = exchange.task.policy.limits
-        buffer = self._buffer + data
+        buffer = self._buffer + data if self._buffer else data
         while True:
             end = response_head_end(buffer, self._seen, limits)
             if end < 0:
                 self._seen = len(buffer)
                 self._buffer = buffer
                 return
-            head = parse_response_head(buffer[:end], limits)
+            raw = buffer[:end]
+            known = origin.heads.find(raw)
+            if known is not None and self._ordinary():
+                self._buffer = b""
+                self._keep_origin = True
+                self._begin(known.status, known.framing, known.out, buffer[end:])
+                return
+            head = parse_response_head(raw, limits)
             buffer, self._seen = buffer[end:], 0
             if head.status >= 200:
                 break
@@ -164,7 +172,19 @@ class Answering:
             if self._version == (1, 1):
                 self._send(self._clean(response_head_bytes(head, close=False)))
         self._buffer = b""
-        self._final(head, buffer)
+        self._final(origin, raw, head, buffer)
+
+    def _ordinary(self) -> bool:
+        # Whether what is made of a head follows from its bytes alone, as long as the head asks for no end.
+        exchange = self._exchange
+        return (
+            exchange.keep
+            and exchange.body is None
+            and exchange.scrubber is None
+            and not self._proxied
+            and self._version == (1, 1)
+            and self._request.method != "HEAD"
+        )
 
     def _switch(self, head: ResponseHead, rest: bytes) -> None:
         exchange = self._exchange
@@ -176,7 +196,7 @@ class Answering:
         self._send(response_head_bytes(head, close=False, switching=True))
         exchange.switch(rest)
 
-    def _final(self, head: ResponseHead, rest: bytes) -> None:
+    def _final(self, origin: Origin, raw: bytes, head: ResponseHead, rest: bytes) -> None:
         exchange, request = self._exchange, self._request
         if self._proxied and head.status == _PROXY_AUTHENTICATION_REQUIRED:
             exchange.fail(Reason.UPSTREAM_PROXY)
@@ -196,14 +216,25 @@ class Answering:
         out = self._clean(
             response_head_bytes(head, close=self._close, client_version=self._version, decode=decode, without=without)
         )
-        if exchange.entry is not None:
-            exchange.entry.status = head.status
-        self.begun = True
         self.open_ended = until_close or decode
+        if self._keep_origin and not self._close and self._ordinary():
+            origin.heads.keep(raw, head, framing, out)
+        self._begin(head.status, framing, out, rest, decode=decode)
+
+    def _begin(self, status: int, framing: Framing, out: bytes, rest: bytes, *, decode: bool = False) -> None:
+        exchange = self._exchange
+        if exchange.entry is not None:
+            exchange.entry.status = status
+        self.begun = True
+        if framing.kind is Kind.LENGTH and framing.length == len(rest) and exchange.scrubber is None:
+            self._send(out + rest)  # all of it came at once
+            self._end(behind=False)
+            return
         if framing.empty:
             self._send(out)
             self._end(behind=bool(rest))
             return
+        scrubber = exchange.scrubber
         body: Body | CleanedBody
         if scrubber is None:
             body = make_body(framing, Reason.UPSTREAM_RESPONSE, decode=decode)

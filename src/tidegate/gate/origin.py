@@ -11,6 +11,7 @@ Rules of the file:
 
 from __future__ import annotations
 
+from tidegate.gate.known_heads import KnownHeads
 from tidegate.gate.reactor import IN
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import Verdict
@@ -48,8 +49,8 @@ class Origin:
     """One connection to an origin (or to the upstream proxy on its behalf)."""
 
     __slots__ = (
-        "address", "around", "destination", "ending", "fd", "fresh", "kept_alive", "outlet", "plan", "proxy", "sock",
-        "source", "used_at",
+        "address", "around", "destination", "ending", "fd", "fresh", "heads", "kept_alive", "outlet", "plan", "proxy",
+        "sock", "source", "used_at",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +75,7 @@ class Origin:
         self.fresh = True
         self.ending = False  # its end was announced
         self.used_at = 0.0
+        self.heads = KnownHeads()
 
     def fits(self, request: Request, plan: Plan, decision: Decision, around: Surroundings, now: float) -> bool:
         """Whether this connection may serve one more request.

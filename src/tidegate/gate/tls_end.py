@@ -6,11 +6,15 @@ Rules of the file:
   Source). So what TLS holds is taken before the socket is read again, and the socket until it is empty.
 * What TLS itself has to say (handshake, tickets, alerts) goes out before whoever reads sees a byte.
 * Bytes that were encrypted are sent or wait in the outlet; they are never encrypted twice.
+* Whoever makes TLS speak without taking what it says is ended: key updates that ask for another, renegotiation that is
+  refused by an alert each time. So is a side that says much and nothing of it plain.
 
 It knows no HTTP, and nothing of what TLS is made of.
 """
 
 from __future__ import annotations
+
+from errno import ENOBUFS
 
 from tidegate.gate.outlet import Outlet
 from tidegate.gate.reactor import ENDED
@@ -23,24 +27,36 @@ if TYPE_CHECKING:
     from tidegate.model.seams import Tls
 
 RAW = 1 << 16  # bytes of one read of the socket: four records, or many small ones
+MOST_TOLD = 4096  # bytes of TLS's own that wait in a row: some hundred alerts or key updates
+_PLAIN = bytearray(RAW)
+_VIEW = memoryview(_PLAIN)
 
 
 class TlsOutlet(Outlet):
     """The writing side: what is given is plain, what waits is not."""
 
-    __slots__ = ("_tls",)
+    __slots__ = ("_tls", "_told")
 
     def __init__(self, reactor: Reactor, sock: socket, tls: Tls) -> None:
         super().__init__(reactor, sock)
         self._tls = tls
+        self._told = 0  # bytes of TLS's own that were added to others that wait
 
     def send(self, data: bytes | memoryview) -> bool:
         """Write plain bytes; False when some have to wait."""
         return super().send(self._tls.write(data)) if data else not self.blocked
 
     def tell(self) -> None:
-        """Send what TLS itself has to say."""
-        super().send(self._tls.take())
+        """Send what TLS itself has to say.
+
+        Raises:
+            OSError: the other side is gone, or makes TLS speak and does not listen.
+        """
+        said = self._tls.take()
+        self._told = self._told + len(said) if self._pending else 0
+        if self._told > MOST_TOLD:
+            raise OSError(ENOBUFS, "it asks more of TLS than it reads")
+        super().send(said)
 
     def finish(self) -> None:
         """Announce the end (close_notify), so that nobody takes a cut for it."""
@@ -96,16 +112,38 @@ class TlsEnd:
             BlockingIOError: there are none now.
             OSError: the connection broke, or ended without saying so.
         """
+        return bytes(_VIEW[: self.recv_into(_PLAIN, min(room, RAW))])
+
+    def recv_into(self, buffer: bytearray, room: int = 0) -> int:
+        """Likewise, into a buffer, and return how many; 0 at the end."""
         tls = self.tls
-        data = tls.read(room)
-        while data is None and not self._dry:
+        room = room or len(buffer)
+        if tls.drained and not self._over:
+            # Nothing is asked of TLS that it cannot have: being told so by an error costs as much as a record.
+            if self._dry:
+                raise BlockingIOError
             self._pull()
-            data = tls.read(room)
-        if data and len(data) < room:
-            parts, got = [data], len(data)
-            while got < room:
+        count = tls.read_into(buffer, room)
+        while count is None and not self._dry:
+            full = self._pull()
+            count = tls.read_into(buffer, room)
+            if full and count is None:
+                raise OSError(ENOBUFS, "it says a lot, and nothing of it plain")  # no record is as large
+        if count and count < room and not (self._dry and tls.drained):
+            count = self._fill(buffer, count, room)
+        if tls.pending:
+            self.outlet.tell()
+        if count is None:
+            raise BlockingIOError
+        return count
+
+    def _fill(self, buffer: bytearray, count: int, room: int) -> int:
+        # Behind what is there already; returns how much is there now.
+        tls = self.tls
+        with memoryview(buffer) as view:
+            while count < room:
                 try:
-                    more = tls.read(room - got)
+                    more = tls.read_into(view[count:], room - count)
                     if more is None and not self._dry:
                         self._pull()
                         continue
@@ -114,31 +152,20 @@ class TlsEnd:
                     break
                 if not more:
                     break
-                parts.append(more)
-                got += len(more)
-            data = b"".join(parts)
-        if tls.pending:
-            self.outlet.tell()
-        if data is None:
-            raise BlockingIOError
-        return data
+                count += more
+        return count
 
-    def recv_into(self, buffer: bytearray, room: int = 0) -> int:
-        """Likewise, into a buffer."""
-        data = self.recv(room or len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def _pull(self) -> None:
-        # More of the socket into TLS, or take note that there is none.
+    def _pull(self) -> bool:
+        # More of the socket into TLS, or take note that there is none. Returns whether it was all that one read takes.
         try:
             raw = self._sock.recv(RAW)
         except BlockingIOError:
             self._dry = True
-            return
+            return False
         if raw:
             self.tls.feed(raw)
             if len(raw) < RAW and not self._ending:
                 self._dry = True  # a short read has emptied the socket (epoll(7))
         else:
             self.tls.feed_end()
+        return len(raw) == RAW

@@ -53,7 +53,7 @@ _REFUSED = "SSLV3_ALERT_HANDSHAKE_FAILURE"
 class Tls:
     """See model.seams.Tls."""
 
-    __slots__ = ("_error", "_in", "_keep", "_out", "_tls", "closed")
+    __slots__ = ("_ended", "_error", "_in", "_keep", "_out", "_tls", "closed")
 
     def __init__(
         self,
@@ -65,6 +65,7 @@ class Tls:
         self._tls = make(self._in, self._out)
         self._error: ssl.SSLError | None = None
         self.closed = False
+        self._ended = False  # the network brings no more
         self._keep = keep
 
     @property
@@ -83,6 +84,7 @@ class Tls:
 
     def feed_end(self) -> None:
         """Take note that the network brings no more."""
+        self._ended = True
         self._in.write_eof()
 
     def take(self) -> bytes:
@@ -100,20 +102,26 @@ class Tls:
             raise
         return True
 
-    def read(self, room: int) -> bytes | None:
-        """Return plain bytes; see the seam."""
+    @property
+    def drained(self) -> bool:
+        """Whether all that came is read; see the seam."""
+        # OpenSSL takes whole records out of the memory, so what it holds is plain, or part of a record.
+        return not (self._in.pending or self._ended or self.closed or self._tls.pending())
+
+    def read_into(self, buffer: bytearray | memoryview, room: int) -> int | None:
+        """Put plain bytes into a buffer; see the seam."""
         if self.closed:
-            return b""
+            return 0
         try:
-            data = self._tls.read(room)
+            count: int = self._tls.read(room, buffer)  # type: ignore[assignment] # with a buffer it is a number
         except ssl.SSLWantReadError:
             return None
         except ssl.SSLError as error:
             self._error = error
             raise
-        if not data:
+        if not count:
             self.closed = True  # by a close_notify: it ended all it wanted to say
-        return data
+        return count
 
     def write(self, data: bytes | memoryview) -> bytes:
         """Return what is to be sent for plain bytes."""

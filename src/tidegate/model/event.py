@@ -7,7 +7,7 @@ from tidegate.model.value import Value
 from tidegate.model.verdict import How, Phase, Verdict
 
 
-class Event(Value):
+class Event(Value, hot=True):
     """One connection, or one request on a keep-alive connection, from the gate's point of view.
 
     `at` is Unix time in seconds when it began; `duration` is in seconds. `host` is canonical, or the escaped

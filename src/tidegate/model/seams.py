@@ -86,8 +86,14 @@ class Tls(Protocol):
             OSError: it failed. What `take` returns then is the alert.
         """
 
-    def read(self, room: int) -> bytes | None:
-        """Return plain bytes, None while there are none, b"" at an end that the other side announced (`closed`).
+    @property
+    def drained(self) -> bool:
+        """Whether all that came is read: `read_into` would find nothing."""
+
+    def read_into(self, buffer: bytearray | memoryview, room: int) -> int | None:
+        """Put at most so many plain bytes into a buffer and return how many.
+
+        None while there are none, 0 at an end that the other side announced (`closed`).
 
         Raises:
             OSError: the connection broke, or ended unannounced.

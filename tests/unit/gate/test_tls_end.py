@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import _ssl
+import contextlib
+import ctypes
 import socket
 import ssl
 import time
@@ -11,7 +14,7 @@ import pytest
 
 from tests.unit.gate.kit import wait
 from tidegate.gate.reactor import ENDED, IN, Reactor
-from tidegate.gate.tls_end import TlsEnd
+from tidegate.gate.tls_end import MOST_TOLD, TlsEnd
 from tidegate.inspect.authority import Authority
 from tidegate.inspect.terminate import Contexts
 from tidegate.model.destination import Destination
@@ -157,3 +160,84 @@ def test_a_broken_record_is_an_error(pair: Pair) -> None:
     with pytest.raises(ssl.SSLError):
         pair.end.recv(100)
     raw.close()
+
+
+class Speaker:
+    """A client by OpenSSL itself, for what Python's `ssl` has no call: key updates that ask for one in return."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._lib = ctypes.CDLL(_ssl.__file__)  # what it is linked with is found through it
+        for name in ("TLS_client_method", "SSL_CTX_new", "SSL_new"):
+            getattr(self._lib, name).restype = ctypes.c_void_p
+        context = self._lib.SSL_CTX_new(ctypes.c_void_p(self._lib.TLS_client_method()))
+        self._tls = ctypes.c_void_p(self._lib.SSL_new(ctypes.c_void_p(context)))
+        self._lib.SSL_CTX_free(ctypes.c_void_p(context))
+        self._lib.SSL_set_fd(self._tls, sock.fileno())
+        self._lib.SSL_set_connect_state(self._tls)
+
+    def shake(self) -> bool:
+        """Go on with the handshake, or say what waits; True when it is done."""
+        return bool(self._lib.SSL_do_handshake(self._tls) == 1)
+
+    def update(self) -> None:
+        """Send a key update that asks for one."""
+        assert self._lib.SSL_key_update(self._tls, 1) == 1
+        self._lib.SSL_do_handshake(self._tls)
+
+    def listen(self) -> None:
+        """Read what came."""
+        self._lib.SSL_read(self._tls, ctypes.create_string_buffer(100), 100)
+
+    def close(self) -> None:
+        """Free it."""
+        self._lib.SSL_free(self._tls)
+
+
+@pytest.fixture
+def spoken() -> Iterator[tuple[TlsEnd, Speaker]]:
+    """An end of ours and such a client, after their handshake."""
+    ours, theirs = socket.socketpair()
+    reactor = Reactor(time.monotonic)
+    for sock in (ours, theirs):
+        sock.setblocking(False)
+    reactor.watch(ours.fileno(), _Nobody())
+    contexts = Contexts(Authority(Scope(names=("a.test",)), "t", time.time), "", time.time)  # noqa: TID251
+    end = TlsEnd(reactor, ours, contexts.client(HERE, b""))
+    speaker = Speaker(theirs)
+
+    def step() -> bool:
+        theirs_done = speaker.shake()
+        end.wake(IN)
+        return end.shake() and theirs_done
+
+    wait(step)
+    yield end, speaker
+    speaker.close()
+    reactor.close()
+    ours.close()
+    theirs.close()
+
+
+def _flood(end: TlsEnd, speaker: Speaker, count: int, *, listens: bool) -> None:
+    for _ in range(count):
+        speaker.update()
+        if listens:
+            speaker.listen()
+        end.wake(IN)
+        with contextlib.suppress(BlockingIOError):
+            end.recv(100)
+
+
+def test_who_makes_tls_speak_and_does_not_listen_is_ended(spoken: tuple[TlsEnd, Speaker]) -> None:
+    """GAT-5: key updates without end, none of whose answers is read, end the connection, and keep little waiting."""
+    end, speaker = spoken
+    with pytest.raises(OSError, match="asks more of TLS than it reads"):
+        _flood(end, speaker, 100_000, listens=False)
+    assert end.outlet.waiting <= 2 * MOST_TOLD
+
+
+def test_who_asks_and_listens_is_not_ended(spoken: tuple[TlsEnd, Speaker]) -> None:
+    """GAT-5: the neighbour: as many key updates whose answers are read go on, with nothing waiting."""
+    end, speaker = spoken
+    _flood(end, speaker, 5000, listens=True)
+    assert not end.outlet.waiting

@@ -24,10 +24,22 @@ class Other(Value):
     y: int = 2
 
 
-def test_fields_come_by_place_or_by_name_and_defaults_fill_in() -> None:
-    """A value is made like a dataclass."""
-    assert Point(1) == Point(1, 2) == Point(x=1) == Point(y=2, x=1)
-    assert (Point(5, y=6).x, Point(5, y=6).y) == (5, 6)
+class Hot(Value, hot=True):
+    """The same fields, made often."""
+
+    x: int
+    y: int = 2
+
+
+@pytest.mark.parametrize("kind", [Point, Hot])
+def test_fields_come_by_place_or_by_name_and_defaults_fill_in(kind: type[Point | Hot]) -> None:
+    """A value is made like a dataclass, by compiled code too: from the first one on."""
+    assert kind(1) == kind(1, 2) == kind(x=1) == kind(y=2, x=1)
+    assert (kind(5, y=6).x, kind(5, y=6).y) == (5, 6)
+    with pytest.raises(AttributeError):
+        kind(1).x = 2  # type: ignore[misc]
+    assert pickle.loads(pickle.dumps(kind(3))) == kind(3)
+    assert kind(3).replace(y=4) == kind(3, 4)
 
 
 @pytest.mark.parametrize(
@@ -35,8 +47,9 @@ def test_fields_come_by_place_or_by_name_and_defaults_fill_in() -> None:
 )
 def test_missing_doubled_and_unknown_fields_are_errors(args: tuple[int, ...], kwargs: dict[str, int]) -> None:
     """A mistyped field is never dropped in silence."""
-    with pytest.raises(TypeError):
-        Point(*args, **kwargs)
+    for kind in (Point, Hot):
+        with pytest.raises(TypeError):
+            kind(*args, **kwargs)
 
 
 def test_a_value_never_changes() -> None:
