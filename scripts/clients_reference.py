@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from scripts.page_parts import fill
 from tests.clients.kit import CAPTURE, PROXY, Client, Words
 from tests.clients.package_managers import PACKAGE_MANAGERS
+from tests.clients.publishers import PUBLISHERS
 from tests.clients.services import SERVICES
 from tests.clients.table import CHROMIUM, FETCHERS
 
@@ -23,9 +24,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = os.path.join(ROOT, "docs", "clients.md")
 
 
-def _shown(words: Words) -> str:
+def _shown(words: Words, why: str = "HOST:PORT: why; to allow it: --allow HOST:PORT") -> str:
     lines = [line.strip().replace("{host}", "HOST").replace("{port}", "PORT") for line in words.lines]
-    text = " ⏎ ".join(line.replace("{why}", "HOST:PORT: why; to allow it: --allow HOST:PORT") for line in lines)
+    text = " ⏎ ".join(line.replace("{why}", why) for line in lines)
     return f"`{text.replace('|', chr(92) + '|')}` ({words.status})"
 
 
@@ -48,9 +49,18 @@ def _table(rows: Iterable[Client]) -> str:
     ).rstrip()
 
 
+def _publishers() -> str:
+    head = "| command | tried | its publish is refused inside TLS |\n|---|---|---|\n"
+    rows = [(one.client, one.client.refused[PROXY, "https"]) for one in PUBLISHERS]
+    return (
+        head + "".join(f"| {row.name} | {row.tried} | {_shown(words, 'HOST:PORT: why')} |\n" for row, words in rows)
+    ).rstrip()
+
+
 BLOCKS = {
     "fetchers": lambda: _table((*FETCHERS, CHROMIUM)),
     "managers": lambda: _table(PACKAGE_MANAGERS),
+    "publishers": _publishers,
     "services": lambda: _table(SERVICES),
 }
 

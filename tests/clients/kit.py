@@ -125,6 +125,7 @@ def absent(what: str) -> NoReturn:
     pytest.skip(f"{what} is not here; scripts/setup installs it, as root")
 
 
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _here: dict[str, str] = {}  # the versions of this machine, by the rows' names
 
 
@@ -154,6 +155,15 @@ def run_client(
     return product.run(*options, "--", *without_proxies(argv), timeout=timeout)
 
 
+def run_inside(product: Product, way: str, argv: Sequence[str], *options: str) -> subprocess.CompletedProcess[str]:
+    """Run a client as `run_client` does where its hosts are read: what it is given to trust counts in both ways."""
+    if way == PROXY:
+        return run_client(product, way, argv, *options)
+    bare = without_proxies(argv)
+    at = bare.index("JAVA_TOOL_OPTIONS")  # under capture it holds the trust store and nothing else
+    return product.run(*options, "--", *bare[: at - 1], *bare[at + 1 :], timeout=90)
+
+
 def trust_store(product: Product, ca_file: str) -> None:
     """Make what Java's clients need to trust an authority."""
     subprocess.run(
@@ -169,7 +179,7 @@ def shown(product: Product, file: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    return [line.rstrip() for line in text.replace("\x1b[0m", "").replace("\x1b[m", "").splitlines()]
+    return [line.rstrip() for line in _COLOURS.sub("", text).splitlines()]
 
 
 def net_lines(done: subprocess.CompletedProcess[str]) -> list[str]:
@@ -183,16 +193,18 @@ def own_lines(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 def assert_prints(
-    done: subprocess.CompletedProcess[str], row: Client, words: Words | None, host: str, port: int
+    done: subprocess.CompletedProcess[str], row: Client, words: Words | None, host: str, port: int, why: str = ""
 ) -> None:
     """Compare what a client ended with; where another version than the row's says it differently, the test is skipped.
 
-    So this comes last in a test: all else holds for every version.
+    So this comes last in a test: all else holds for every version. `why` is the gate's line, where it is another than
+    that nobody was asked.
     """
     assert words is not None
     version = _here[row.name]
+    why = why or f"{host}:{port}: {NO_ONE} [no-approver; no-rule, profile balanced]; to allow it: --allow {host}:{port}"
     try:
-        _compare(done, words, host, port)
+        _compare(done, words, host, port, why)
     except AssertionError as error:
         tried = numbers(row.tried)
         if numbers(version)[: len(tried)] == tried:
@@ -202,8 +214,7 @@ def assert_prints(
         )
 
 
-def _compare(done: subprocess.CompletedProcess[str], words: Words, host: str, port: int) -> None:
-    why = f"{host}:{port}: {NO_ONE} [no-approver; no-rule, profile balanced]; to allow it: --allow {host}:{port}"
+def _compare(done: subprocess.CompletedProcess[str], words: Words, host: str, port: int, why: str) -> None:
     rest = own_lines(done)
     for line in words.lines:
         filled = line.replace("{host}", host).replace("{port}", str(port)).replace("{why}", why)

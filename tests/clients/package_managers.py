@@ -14,11 +14,11 @@ from tests.clients.registries import MODULE, NAME
 from tests.clients.table import BUN
 
 _PIP = [sys.executable, "-m", "pip", "--no-input"]
-_POETRY = os.path.join(TOOLS, "poetry", "bin", "poetry")
-_YARN1 = os.path.join(MODULES, "yarn", "bin", "yarn.js")
-_YARN4 = os.path.join(MODULES, "@yarnpkg", "cli-dist", "bin", "yarn.js")
-_PNPM = next(iter(glob.glob(f"{MODULES}/@pnpm/exe.linux-*/pnpm")), "pnpm")
-_UV = os.path.join(os.path.dirname(sys.executable), "uv")
+POETRY = os.path.join(TOOLS, "poetry", "bin", "poetry")
+YARN1 = os.path.join(MODULES, "yarn", "bin", "yarn.js")
+YARN4 = os.path.join(MODULES, "@yarnpkg", "cli-dist", "bin", "yarn.js")
+PNPM = next(iter(glob.glob(f"{MODULES}/@pnpm/exe.linux-*/pnpm")), "pnpm")
+UV = os.path.join(os.path.dirname(sys.executable), "uv")
 
 
 def _pip(p: Place) -> list[str]:
@@ -26,7 +26,7 @@ def _pip(p: Place) -> list[str]:
 
 
 def _uv(p: Place) -> list[str]:
-    return ["env", "UV_HTTP_RETRIES=0", _UV, "--no-cache",
+    return ["env", "UV_HTTP_RETRIES=0", UV, "--no-cache",
             "--no-config", "pip", "install", "-q", "--python", sys.executable, "--target", "got",
             "--index-url", f"{p.url}simple/", NAME]  # fmt: skip
 
@@ -37,7 +37,7 @@ def _poetry(p: Place) -> list[str]:
         f'[project]\nname = "x"\nversion = "1"\nrequires-python = ">=3.11"\ndependencies = ["{NAME}"]\n'
         f'[[tool.poetry.source]]\nname = "lab"\nurl = "{p.url}simple/"\npriority = "primary"\n',
     )
-    return [_POETRY, "lock", "--no-interaction", "--no-ansi", "--no-cache"]
+    return [POETRY, "lock", "--no-interaction", "--no-ansi", "--no-cache"]
 
 
 def _npm(p: Place) -> list[str]:
@@ -46,7 +46,7 @@ def _npm(p: Place) -> list[str]:
 
 def _yarn1(p: Place) -> list[str]:
     p.write("package.json", '{"private": true}')
-    return ["node", _YARN1, "add", "--no-lockfile", "--non-interactive", f"--registry={p.url}", NAME]
+    return ["node", YARN1, "add", "--no-lockfile", "--non-interactive", f"--registry={p.url}", NAME]
 
 
 def _yarn4(p: Place) -> list[str]:
@@ -54,22 +54,24 @@ def _yarn4(p: Place) -> list[str]:
     p.write("yarn.lock", "")
     p.write(
         ".yarnrc.yml",
-        f"npmRegistryServer: '{p.url}'\nhttpsCaFilePath: '{p.ca_file}'\nnodeLinker: node-modules\n"
-        "enableTelemetry: false\nhttpRetry: 0\nenableGlobalCache: false\n",
+        f"npmRegistryServer: '{p.url}'\nnodeLinker: node-modules\n"
+        + (f"httpsCaFilePath: '{p.ca_file}'\n" if p.ca_file else "")
+        + "enableTelemetry: false\nhttpRetry: 0\nenableGlobalCache: false\nnpmMinimalAgeGate: 0\n",
     )
     # A task of root's writes to its workspace and to caches only, and this is none of them.
-    return ["env", f"YARN_GLOBAL_FOLDER={p.folder}/yarn", "node", _YARN4, "add", NAME]
+    return ["env", f"YARN_GLOBAL_FOLDER={p.folder}/yarn", "node", YARN4, "add", NAME]
 
 
 def _pnpm(p: Place) -> list[str]:
     p.write("package.json", '{"private": true}')
     p.write("pnpm-workspace.yaml", "fetchRetries: 0\n")  # else it tries again for 70 s
-    return [_PNPM, "add", f"--registry={p.url}", NAME]
+    return [PNPM, "add", f"--registry={p.url}", NAME]
 
 
 def _bun(p: Place) -> list[str]:
     p.write("package.json", '{"private": true}')
-    return [BUN, "add", "--no-cache", f"--cafile={p.ca_file}", f"--registry={p.url}", NAME]
+    trust = [f"--cafile={p.ca_file}"] if p.ca_file else []
+    return [BUN, "add", "--no-cache", *trust, f"--registry={p.url}", NAME]
 
 
 def _cargo(p: Place) -> list[str]:
@@ -104,7 +106,7 @@ def _maven(p: Place) -> list[str]:
     trust = f"-Djavax.net.ssl.trustStore={p.home}/trust.p12 -Djavax.net.ssl.trustStorePassword=changeit"
     return [
         "env",
-        f"MAVEN_OPTS={trust}",
+        f"MAVEN_OPTS={trust if p.ca_file else ''}",
         "mvn",
         "-B",
         "-q",
@@ -155,7 +157,7 @@ PACKAGE_MANAGERS: tuple[Client, ...] = (
         ),
     ),
     Client(
-        "uv", (_UV, "--version"), "0.13", _uv, _WHEEL,
+        "uv", (UV, "--version"), "0.13", _uv, _WHEEL,
         refused(
             tunnel=Words(2, (f"error: Failed to fetch: https://{{host}}/simple/{NAME}/",
                              "  cause: tunnel error: unsuccessful")),
@@ -164,7 +166,7 @@ PACKAGE_MANAGERS: tuple[Client, ...] = (
         ),
     ),
     Client(
-        "poetry", (_POETRY, "--version"), "2.5", _poetry, _WHEEL,
+        "poetry", (POETRY, "--version"), "2.5", _poetry, _WHEEL,
         refused(tunnel="All attempts to connect to {host} failed.", alert="All attempts to connect to {host} failed."),
     ),
     Client(
@@ -175,21 +177,21 @@ PACKAGE_MANAGERS: tuple[Client, ...] = (
         ),
     ),
     Client(
-        "Yarn 1", ("node", _YARN1, "--version"), "1.22", _yarn1, _TARBALL,
+        "Yarn 1", ("node", YARN1, "--version"), "1.22", _yarn1, _TARBALL,
         refused(
             tunnel=f"error Error: https://{{host}}/{NAME}: tunneling socket could not be established, statusCode=403",
             alert=f"error Error: write EPROTO {_NODE_ALERT}",
         ),
     ),
     Client(
-        "Yarn 4", ("node", _YARN4, "--version"), "4.18", _yarn4, _TARBALL,
+        "Yarn 4", ("node", YARN4, "--version"), "4.18", _yarn4, _TARBALL,
         refused(
             tunnel="➤ YN0001: RequestError: Bad response: 403",
             alert=f"➤ YN0001: RequestError: write EPROTO {_NODE_ALERT}",
         ),
     ),
     Client(
-        "pnpm", (_PNPM, "--version"), "12.21", _pnpm, _TARBALL,
+        "pnpm", (PNPM, "--version"), "12.21", _pnpm, _TARBALL,
         refused(tunnel="  ╰─▶ tunnel error: unsuccessful", alert="  ╰─▶ received fatal alert: AccessDenied"),
     ),
     Client(

@@ -55,8 +55,25 @@ def python_index(site: HttpsSite) -> None:
 
 def npm_registry(site: HttpsSite, root: str = "https://a.test/") -> None:
     """Serve an npm registry at `root`, for npm, yarn, pnpm and bun."""
-    tarball = _tar({"package/package.json": json.dumps({"name": NAME, "version": "1.0.0"})})
+    page, tarball = _npm_page(root)
     path = "/" + root.split("/", 3)[3]
+    site.pages[f"{path}{NAME}"] = ("application/json", json.dumps(page).encode())
+    site.pages[f"{path}{NAME}/-/{NAME}-1.0.0.tgz"] = ("application/octet-stream", tarball)
+
+
+def npm_document(root: str) -> dict[str, object]:
+    """Return what a client publishes to an npm registry at `root`."""
+    page, tarball = _npm_page(root)
+    data = base64.b64encode(tarball).decode()
+    file = {"content_type": "application/octet-stream", "data": data, "length": len(tarball)}
+    return {key: page[key] for key in ("name", "dist-tags", "versions")} | {
+        "_id": NAME,
+        "_attachments": {f"{NAME}-1.0.0.tgz": file},
+    }
+
+
+def _npm_page(root: str) -> tuple[dict[str, object], bytes]:
+    tarball = _tar({"package/package.json": json.dumps({"name": NAME, "version": "1.0.0"})})
     version = {
         "name": NAME,
         "version": "1.0.0",
@@ -66,14 +83,13 @@ def npm_registry(site: HttpsSite, root: str = "https://a.test/") -> None:
             "shasum": hashlib.sha1(tarball).hexdigest(),
         },
     }
-    page = {
+    page: dict[str, object] = {
         "name": NAME,
         "dist-tags": {"latest": "1.0.0"},
         "versions": {"1.0.0": version},
         "time": {"1.0.0": "2020-01-01T00:00:00.000Z", "modified": "2020-01-01T00:00:00.000Z"},
     }
-    site.pages[f"{path}{NAME}"] = ("application/json", json.dumps(page).encode())
-    site.pages[f"{path}{NAME}/-/{NAME}-1.0.0.tgz"] = ("application/octet-stream", tarball)
+    return page, tarball
 
 
 def crates(site: HttpsSite, host: str = "a.test") -> None:
@@ -88,7 +104,10 @@ def crates(site: HttpsSite, host: str = "a.test") -> None:
         "name": NAME, "vers": "1.0.0", "deps": [], "features": {}, "yanked": False,
         "cksum": hashlib.sha256(crate).hexdigest(),
     }  # fmt: skip
-    site.pages["/index/config.json"] = ("application/json", json.dumps({"dl": f"https://{host}/crates"}).encode())
+    site.pages["/index/config.json"] = (
+        "application/json",
+        json.dumps({"dl": f"https://{host}/crates", "api": f"https://{host}"}).encode(),
+    )
     site.pages[f"/index/ti/de/{NAME}"] = ("text/plain", json.dumps(line).encode() + b"\n")
     site.pages[f"/crates/{NAME}/1.0.0/download"] = ("application/gzip", crate)
 
@@ -134,6 +153,44 @@ def gem_server(site: HttpsSite, folder: Path) -> None:
             with open(path, "rb") as source:
                 body = source.read()
             site.pages[f"/gems/{os.path.relpath(path, folder / 'served')}"] = ("application/octet-stream", body)
+
+
+def takes_crates(site: HttpsSite) -> None:
+    """Take what cargo publishes, into the index, and what it yanks (the registry web API of the cargo book)."""
+
+    def take(site: HttpsSite, method: str, _path: str, body: bytes) -> bytes:
+        if method == "PUT" and body:
+            size = int.from_bytes(body[:4], "little")
+            told = json.loads(body[4 : 4 + size])
+            crate = body[8 + size :]
+            name, version = told["name"], told["vers"]
+            line = {"name": name, "vers": version, "deps": [], "features": {}, "yanked": False,
+                    "cksum": hashlib.sha256(crate).hexdigest()}  # fmt: skip
+            site.pages[f"/index/{name[:2]}/{name[2:4]}/{name}"] = ("text/plain", json.dumps(line).encode() + b"\n")
+        return b'{"ok": true, "warnings": {"invalid_categories": [], "invalid_badges": [], "other": []}}'
+
+    site.takes["/api/v1/crates/"] = take
+
+
+def takes_others(site: HttpsSite) -> None:
+    """Take what gem pushes and yanks, and what Maven deploys."""
+    site.takes["/gems/api/v1/gems"] = lambda _site, _method, _path, _body: b"Successfully taken"
+    site.takes["/maven/"] = lambda _site, _method, _path, _body: b""
+
+
+def repository(home: Path) -> None:
+    """Make a bare git repository `one.git` with one file."""
+    script = """
+        set -e
+        git init -q seed
+        cd seed
+        printf "it was there\\n" >file
+        git add file
+        git -c user.name=t -c user.email=t@a.test commit -qm first
+        git clone -q --bare . ../one.git
+    """
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(["sh", "-c", script], cwd=home, env=environment, check=True, capture_output=True)
 
 
 def _zip(files: dict[str, str]) -> bytes:

@@ -18,8 +18,7 @@ from tests.clients.kit import (
     need,
     net_lines,
     own_lines,
-    run_client,
-    without_proxies,
+    run_inside,
 )
 from tests.clients.table import FETCHERS
 from tests.served import Served
@@ -52,12 +51,7 @@ def test_a_client_is_read_and_does_not_notice(
     (product.folder / "read.yaml").write_text(POLICY % '"/**"')
     place = Place("https", "a.test", str(product.folder), str(product.home), product.environment["SSL_CERT_FILE"])
     argv = [word for word in row.command(place) if not word.startswith("-Djavax.net.ssl.")]  # what it is given counts
-    if way == PROXY:
-        done = run_client(product, way, argv, "--policy", "read.yaml")
-    else:
-        bare = without_proxies(argv)
-        at = bare.index("JAVA_TOOL_OPTIONS")  # under capture it holds the trust store and nothing else
-        done = product.run("--policy", "read.yaml", "--", *bare[: at - 1], *bare[at + 1 :], timeout=90)
+    done = run_inside(product, way, argv, "--policy", "read.yaml")
     assert (done.returncode, row.gets in own_lines(done)) == (0, True), done.stderr
     assert [line for line in net_lines(done) if "not connected" not in line] == ["net: a.test:443 · inspected (policy)"]
     assert origin.requests >= 1

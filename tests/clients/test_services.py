@@ -9,7 +9,6 @@ import contextlib
 import os
 import shutil
 import ssl
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,6 +32,7 @@ from tests.clients.kit import (
     run_client,
     shown,
 )
+from tests.clients.registries import repository
 from tests.clients.services import PORTS, SERVICES
 from tests.https_site import HttpsSite
 from tests.product import PYTHON
@@ -55,21 +55,6 @@ CONNECT = os.path.join(os.path.dirname(__file__), "connect.py")
 TEXT = "it was there\n"
 
 pytestmark = pytest.mark.parametrize(("row", "way", "service"), CASES)
-
-
-def repository(home: Path) -> None:
-    """Make a bare git repository `one.git` with one file."""
-    script = """
-        set -e
-        git init -q seed
-        cd seed
-        cp ../there file
-        git add file
-        git -c user.name=t -c user.email=t@a.test commit -qm first
-        git clone -q --bare . ../one.git
-    """
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
-    subprocess.run(["sh", "-c", script], cwd=home, env=environment, check=True, capture_output=True)
 
 
 @contextlib.contextmanager

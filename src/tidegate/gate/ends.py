@@ -19,7 +19,7 @@ from tidegate.gate.reactor import remaining
 from tidegate.gate.record import Entry
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How, Verdict
-from tidegate.wire.refusal import refusal_response, refuse_error
+from tidegate.wire.refusal import reads_json, refusal_response, refuse_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,13 +108,15 @@ class Ends:
         self.way = None
         request, entry = self.request, self.entry
         body = request is None or request.method != "HEAD"
+        json = request is not None and reads_json(request.head.headers)
         if decision.verdict is Verdict.ASK and decision.reason is not reason:
             decision = decision.replace(reason=reason)
-        reply = plan.refusal if plan is not None and body else b""
+        usual = plan if body and not json else None
+        reply = usual.refusal if usual is not None else b""
         if not reply:
-            reply = render(decision, reason, tried, body=body)
-            if plan is not None and body:
-                plan.refusal = reply
+            reply = render(decision, reason, tried, body=body, json=json)
+            if usual is not None:
+                usual.refusal = reply
         if entry is not None:
             entry.decision = decision
             if tried:
@@ -130,9 +132,10 @@ class Ends:
         assert decision is not None, "it was judged"
         line = decision.replace(reason=reason).sentence()
         body = request is None or request.method != "HEAD"
+        json = request is not None and reads_json(request.head.headers)
         entry.status = reason.status
         entry.write(How.REFUSED, reason)
-        self.say_last(refusal_response(reason, f"{line} ({detail})" if detail else line, body=body))
+        self.say_last(refusal_response(reason, f"{line} ({detail})" if detail else line, body=body, json=json))
 
     def malformed(self, error: WireError, method: str = "") -> None:
         """What the client sent is no request, or no body."""

@@ -34,12 +34,14 @@ def refusal_line(decision: Decision, reason: Reason, tried: tuple[str, ...] = ()
     return f"{line} (tried {', '.join(tried)})" if tried else line
 
 
-def render(decision: Decision, reason: Reason, tried: tuple[str, ...], *, body: bool = True) -> bytes:
+def render(
+    decision: Decision, reason: Reason, tried: tuple[str, ...], *, body: bool = True, json: bool = False
+) -> bytes:
     """Return the HTTP answer of a refusal or a failure."""
     if decision.reason is reason and not tried:
-        return refuse_decision(decision, body=body)
+        return refuse_decision(decision, body=body, json=json)
     fix = decision.fix if decision.verdict is not Verdict.ALLOW else ""
-    return refusal_response(reason, refusal_line(decision, reason, tried), fix=fix, body=body)
+    return refusal_response(reason, refusal_line(decision, reason, tried), fix=fix, body=body, json=json)
 
 
 class Linger:

@@ -37,13 +37,12 @@ from h2.events import (
 from h2.exceptions import H2Error, ProtocolError
 from h2.settings import SettingCodes
 
+from tidegate.inspect.http2_refusal import refusal
 from tidegate.inspect.http2_request import ALT_SVC, checked, checked_trailers, judged, method_of
 from tidegate.inspect.http2_side import STREAMS, make_side
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
 from tidegate.wire.authority import HTTPS_PORT, host_field
-from tidegate.wire.errors import printable
-from tidegate.wire.proxy_status import proxy_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -193,7 +192,7 @@ class Http2:
         if reason is None and self._failure is not None:
             reason, detail = self._failure
         if reason is not None:
-            self._refuse(number, method, line, reason, detail)
+            self._refuse(number, headers, line, reason, detail)
             return
         if (
             self._draining
@@ -213,28 +212,21 @@ class Http2:
         self._upstream.send_headers(upstream, out, end_stream=ends)
         stream.over_up = ends
 
-    def _refuse(self, number: int, method: str, line: Line, reason: Reason, detail: str) -> None:
+    def _refuse(self, number: int, asked: Headers, line: Line, reason: Reason, detail: str) -> None:
         decision = self._decision.refuse(reason, fix="")
-        status = reason.status or 403
-        said = printable(f"{decision.sentence()} ({detail})" if detail else decision.sentence()) + "\n"
+        said = decision.sentence()
         self._answers += 1
         line.decision = decision
-        line.status = status
+        line.status = reason.status or 403
         line.write(How.REFUSED, reason)
-        headers = [
-            (b":status", str(status).encode()),
-            (b"content-type", b"text/plain"),
-            (b"content-length", str(len(said)).encode()),
-            (b"proxy-status", proxy_status(reason).encode("ascii")),
-        ]
         client = self._client
         try:
-            bare = method == "HEAD" or client.local_flow_control_window(number) < len(said)
-            if bare and method != "HEAD":
-                del headers[2]  # a client whose windows are closed gets the status alone
-            client.send_headers(number, headers, end_stream=bare)
-            if not bare:
-                client.send_data(number, said.encode("ascii"), end_stream=True)
+            room = client.local_flow_control_window(number)
+            said = f"{said} ({detail})" if detail else said
+            fields, body = refusal(reason, said, asked, method=line.method, room=room)
+            client.send_headers(number, fields, end_stream=not body)
+            if body:
+                client.send_data(number, body, end_stream=True)
         except ProtocolError:
             return  # it has reset the stream already
 
@@ -423,7 +415,7 @@ class Http2:
             stream.line.write(How.INSPECTED, reason)
             self._reset(self._client, stream.client, code)
             return
-        self._refuse(stream.client, stream.line.method, stream.line, reason, "")
+        self._refuse(stream.client, [], stream.line, reason, "")
         if not stream.over_up:
             self._reset(self._client, stream.client, ErrorCodes.NO_ERROR)
 

@@ -6,6 +6,10 @@
     Connection: close
 
 The connection closes after it, always (GAT-3, B37). The line is printable ASCII whatever it was made of.
+
+Where the host is allowed and a request to it is not, tools like npm and twine were told "yes" before, and show of a
+refusal what their server would say: a client that sends JSON, or asks for it first, gets the line as JSON, and the
+phrase after 403 says why.
 """
 
 from __future__ import annotations
@@ -14,6 +18,12 @@ from tidegate.model.decision import Decision
 from tidegate.model.reason import Reason
 from tidegate.wire.errors import WireError, printable
 from tidegate.wire.proxy_status import proxy_status
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_KINDS = frozenset((b"content-type", b"accept"))
 
 # RFC 9110 section 15 and, for 431, RFC 6585.
 _PHRASES = {
@@ -31,16 +41,41 @@ _PHRASES = {
     504: "Gateway Timeout",
     505: "HTTP Version Not Supported",
 }
+_OF_REQUESTS = frozenset({Reason.METHOD_NOT_ALLOWED})  # refused where others to the same place pass
 _ALLOW = "Allow: CONNECT, DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT\r\n"  # RFC 9110 section 15.5.6: with every 405
 
 
-def refusal_response(reason: Reason, line: str, *, fix: str = "", body: bool = True) -> bytes:
+def reads_json(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether a client that sends these reads JSON: it sends it, or names it before anything else (RFC 9110 12.5.1)."""
+    for name, value in headers:
+        if name.lower() in _KINDS:
+            first = value.partition(b",")[0].partition(b";")[0].strip().lower()
+            if first.startswith(b"application/") and first.endswith((b"/json", b"+json")):
+                return True
+    return False
+
+
+def told(reason: Reason, line: str, *, json: bool) -> tuple[str, str]:
+    """Return the media type and the text of a refusal.
+
+    In JSON, `error` is what npm and its kin show, `errors` what cargo does.
+    """
+    text = printable(line)
+    if not json:
+        return "text/plain", f"{text}\n"
+    from json import dumps
+
+    return "application/json", dumps({"error": text, "reason": reason.word, "errors": [{"detail": text}]}) + "\n"
+
+
+def refusal_response(reason: Reason, line: str, *, fix: str = "", body: bool = True, json: bool = False) -> bytes:
     """Return a whole response. `body` is false for HEAD; a reason without a status of its own answers 403."""
     status = reason.status or 403
-    text = printable(line) + "\n"
+    kind, text = told(reason, line, json=json)
+    phrase = f"Forbidden by tidegate: {reason.sentence}" if reason in _OF_REQUESTS else _PHRASES[status]
     return (
-        f"HTTP/1.1 {status} {_PHRASES[status]}\r\n"
-        "Content-Type: text/plain\r\n"
+        f"HTTP/1.1 {status} {phrase}\r\n"
+        f"Content-Type: {kind}\r\n"
         f"Content-Length: {len(text)}\r\n"
         f"Proxy-Status: {proxy_status(reason, fix)}\r\n"
         f"{_ALLOW if status == 405 else ''}"
@@ -50,9 +85,9 @@ def refusal_response(reason: Reason, line: str, *, fix: str = "", body: bool = T
     ).encode("ascii")
 
 
-def refuse_decision(decision: Decision, *, body: bool = True) -> bytes:
+def refuse_decision(decision: Decision, *, body: bool = True, json: bool = False) -> bytes:
     """Return the response that refuses for a decision."""
-    return refusal_response(decision.reason, decision.sentence(), fix=decision.fix, body=body)
+    return refusal_response(decision.reason, decision.sentence(), fix=decision.fix, body=body, json=json)
 
 
 def refuse_error(error: WireError, *, body: bool = True) -> bytes:

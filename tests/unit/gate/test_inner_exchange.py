@@ -44,7 +44,7 @@ def test_requests_on_one_connection_are_judged_one_by_one(lab: Lab, inside: Star
             assert body == number
         sock.sendall(get("a.test", "/repos/acme-evil/x"))
         refusal = read_all(sock)
-    assert refusal.startswith(b"HTTP/1.1 403 Forbidden\r\n")
+    assert refusal.startswith(b"HTTP/1.1 403 Forbidden by tidegate: the rule allows other methods or paths only\r\n")
     assert b'Proxy-Status: tidegate; error=http_request_denied; details="method-not-allowed"' in refusal
     assert b"a.test:443: the rule allows other methods or paths only [method-not-allowed; rule 'a.test:443'" in refusal
     events = gate.gate.events(3)

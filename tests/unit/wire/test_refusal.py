@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from json import loads
+
 import h11
 import pytest
 
@@ -12,7 +14,7 @@ from tidegate.model.verdict import Phase, Verdict
 from tidegate.wire.errors import WireError
 from tidegate.wire.framing import Framing, Kind, response_framing
 from tidegate.wire.http1 import parse_response_head
-from tidegate.wire.refusal import refusal_response, refuse_decision, refuse_error
+from tidegate.wire.refusal import reads_json, refusal_response, refuse_decision, refuse_error
 
 
 def refused(reason: Reason, fix: str = "--allow a.test:22") -> Decision:
@@ -57,6 +59,42 @@ def test_every_reason_makes_a_whole_response(reason: Reason, method: str) -> Non
     client.send(h11.EndOfMessage())
     client.receive_data(data)
     assert isinstance(client.next_event(), h11.Response)
+
+
+@pytest.mark.parametrize(
+    ("fields", "json"),
+    [
+        ([], False),
+        ([(b"Accept", b"*/*")], False),
+        ([(b"Accept", b"text/html, application/json;q=0.9")], False),
+        ([(b"accept", b"application/json")], True),
+        ([(b"Accept", b"application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*")], True),
+        ([(b"Accept", b"*/*"), (b"Content-Type", b"Application/JSON;charset=utf-8")], True),
+        ([(b"Content-Type", b"application/jsonx")], False),
+        ([(b"X-Accept", b"application/json")], False),
+    ],
+)
+def test_who_reads_json(fields: list[tuple[bytes, bytes]], json: bool) -> None:
+    """INS-7: who sends JSON, or names it first; the others are told in text."""
+    assert reads_json(fields) is json
+
+
+def test_a_refusal_in_json_is_one_object_of_its_own_length() -> None:
+    """INS-7, B07: what npm and cargo show is in it, and nothing in the line can break out."""
+    data = refusal_response(Reason.METHOD_NOT_ALLOWED, 'a "quoted"\r\nline', json=True)
+    head_bytes, _, content = data.partition(b"\r\n\r\n")
+    head = parse_response_head(head_bytes + b"\r\n\r\n")
+    assert head.get(b"content-type") == b"application/json"
+    assert head.get(b"content-length") == str(len(content)).encode()
+    line = 'a "quoted"??line'
+    assert loads(content) == {"error": line, "reason": "method-not-allowed", "errors": [{"detail": line}]}
+
+
+def test_the_phrase_says_why_where_the_host_is_allowed() -> None:
+    """INS-6: twine and Maven show nothing else; a host that is refused as a whole has the usual phrase."""
+    first = b"HTTP/1.1 403 Forbidden by tidegate: the rule allows other methods or paths only\r\n"
+    assert refuse_decision(refused(Reason.METHOD_NOT_ALLOWED)).startswith(first)
+    assert refuse_decision(refused(Reason.NO_RULE)).startswith(b"HTTP/1.1 403 Forbidden\r\n")
 
 
 def test_nothing_in_the_line_can_break_out() -> None:

@@ -1,0 +1,143 @@
+"""Every package manager at a registry that is read inside TLS: what it fetches passes, what it publishes is refused.
+
+The rows are in package_managers.py and publishers.py, the registries in real_registries.py. Versions are printed at the
+end of the run. The tasks trust what they are given, and nothing else (INS-2, INS-3, INS-6).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.client_programs import trusting
+from tests.clients.kit import (
+    ALLOWED,
+    CAPTURE,
+    PROXY,
+    Client,
+    Place,
+    assert_prints,
+    need,
+    net_lines,
+    run_inside,
+    shown,
+)
+from tests.clients.package_managers import PACKAGE_MANAGERS
+from tests.clients.publishers import PUBLISHERS, TOKEN, WHY, Publisher
+from tests.clients.real_registries import HOSTS, House
+from tests.clients.registries import NAME, repository
+from tests.clients.services import SERVICES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.lab.api import Lab
+    from tests.product import Product
+
+READS = """
+network:
+  runtime:
+    allow:
+      - {host: "%s:443", methods: [%s], paths: [%s]}
+"""
+_ROWS = {row.name: row for row in (*PACKAGE_MANAGERS, *SERVICES)}
+_HOSTS = {row.fetch: row.host for row in PUBLISHERS} | {"Go": "go.test"}
+FETCH = [(_ROWS[name], host) for name, host in _HOSTS.items()]
+_WHEEL = f"/packages/{NAME}-1.0-py3-none-any.whl"
+_GETS = {"pip": _WHEEL, "uv": _WHEEL, "poetry": _WHEEL, "git over https": "/git/one.git/info/refs"}
+_WAYS = (PROXY, CAPTURE)
+_SLOW = {"Maven", "mvn deploy"}
+
+
+def _cases(rows: list[tuple[Client, str]]) -> list[object]:
+    return [
+        pytest.param(row, host, way, marks=pytest.mark.slow if row.name in _SLOW else (), id=f"{row}-{way[3:]}")
+        for row, host in rows
+        for way in _WAYS
+    ]
+
+
+def policy(product: Product, host: str, *, writes: bool = False) -> tuple[str, str]:
+    """Write the policy of a test; return the option that names it."""
+    methods, paths = ("GET, HEAD", '"/**"')
+    if writes:
+        methods = "GET, HEAD, POST, PUT, DELETE"
+    elif host == "git.test":
+        methods, paths = "GET, HEAD, POST", '"/git/*/info/refs", "/git/*/git-upload-pack"'
+    (product.folder / "read.yaml").write_text(READS % (host, methods, paths))
+    return "--policy", "read.yaml"
+
+
+def place(product: Product, host: str) -> Place:
+    """Where a client runs, and whom it asks. It is shown no authority."""
+    return Place("https", host, str(product.folder), str(product.home), "")
+
+
+@pytest.fixture(scope="module")
+def _house() -> Iterator[House]:
+    made = House()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def house(product: Product, lab: Lab, _house: House) -> Iterator[House]:
+    """The registries; whoever starts the task trusts them, by one variable."""
+    for host in HOSTS:
+        lab.dns.set(host, A=[ALLOWED])
+    plain = {name: value for name, value in trusting("-").items() if value != "-"}
+    kept = {name: product.environment[name] for name in ("HOME", "PATH", "LANG")}
+    product.environment.clear()
+    product.environment.update(kept | plain | {"SSL_CERT_FILE": shown(product, _house.ca_file)})
+    (product.home / TOKEN).write_text(_house.token)
+    repository(product.home)
+    _house.small.repositories = product.home
+    with _house.open(lab.listener(ALLOWED, 443)):
+        yield _house
+
+
+@pytest.mark.parametrize(("row", "host", "way"), _cases(FETCH))
+def test_it_fetches_and_is_read(
+    product: Product, house: House, record_property: Callable[[str, object], None], row: Client, host: str, way: str
+) -> None:
+    """INS-2, INS-3: it trusts the authority of its task by what it is given, and gets its package."""
+    need(row, record_property)
+    done = run_inside(product, way, row.command(place(product, host)), *policy(product, host))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert any(one.startswith(f"GET {host} {_GETS.get(row.name, row.gets)}") for one in house.arrived())
+    lines = [line for line in net_lines(done) if "· not connected, " not in line]  # from a race of its addresses
+    assert lines == [f"net: {host}:443 · inspected (policy)"]
+
+
+@pytest.mark.parametrize(("client", "host", "way"), _cases([(row.client, row.host) for row in PUBLISHERS]))
+def test_a_publish_is_refused_word_for_word(
+    product: Product, house: House, record_property: Callable[[str, object], None], client: Client, host: str, way: str
+) -> None:
+    """INS-6, GAT-7: its user reads why; the registry hears nothing of it; what it reads on the way passes."""
+    need(client, record_property)
+    done = run_inside(product, way, client.command(place(product, host)), *policy(product, host))
+    assert net_lines(done)[-1] == f"net: {host}:443 · refused, {WHY} (policy)"
+    assert all(one.startswith("GET ") for one in house.arrived())
+    where = f"{host}:443"
+    why = f"{where}: {WHY} [method-not-allowed; rule '{where}' (policy, read.yaml:5:16)]"
+    assert_prints(done, client, client.refused[way, "https"], host, 443, why)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [pytest.param(row, marks=pytest.mark.slow if row.client.name in _SLOW else (), id=str(row)) for row in PUBLISHERS],
+)
+def test_a_publish_that_is_allowed_arrives(
+    product: Product, house: House, record_property: Callable[[str, object], None], row: Publisher
+) -> None:
+    """INS-6: the neighbour, whose methods are allowed: the registry takes it, and it was read."""
+    need(row.client, record_property)
+    options = policy(product, row.host, writes=True)
+    done = run_inside(product, PROXY, row.client.command(place(product, row.host)), *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    wanted = re.compile(".*".join(re.escape(part) for part in row.client.gets.split("…")) + r"[^/]* 20[01] HTTP/.*")
+    assert [one for one in house.arrived() if wanted.fullmatch(one)], house.arrived()
+    assert f"net: {row.host}:443 · inspected (policy)" in done.stderr  # poetry ends no line of its own
+    assert "refused" not in done.stderr
