@@ -74,7 +74,6 @@ class LandlockHold:
 
     name = LANDLOCK
     has_gate = True
-    gives_trust = True
 
     def __init__(self) -> None:
         self._listener: _socket.socket | None = None

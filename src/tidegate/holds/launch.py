@@ -61,7 +61,6 @@ class NamespaceHold:
         self.name = kind
         self.kind = kind
         self.has_gate = kind == NETNS
-        self.gives_trust = True  # its mounts can hold files that say whom to trust
 
     def probe(self) -> StartError | None:
         """Build the whole hold around nothing and end it; why that cannot be done here, or None.

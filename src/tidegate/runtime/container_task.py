@@ -1,4 +1,4 @@
-"""What differs for a task in a container: its host name, its variables, and what is kept of its engine's relays."""
+"""What differs for a task in a container: its host name, its variables, whom it trusts, and its engine's relays."""
 
 from __future__ import annotations
 
@@ -50,3 +50,27 @@ def in_container(hold: Hold, container: Container, environ: Mapping[str, str]) -
     from tidegate.holds.container.worker import image_variables, kept_variables
 
     return image_variables(Engine(hold.name).image(container.image)) | kept_variables(environ, container.options)
+
+
+def trusted_in(engine: str, image: str, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Return the roots of a task in a container of this image, as PEM, and where the image has bundles (INS-2).
+
+    They are the image's, those that its own variables name among them, and the caller's. What tools brought in their
+    own lists is lost to them where a variable names our bundle, so an image without a bundle gets the machine's roots.
+
+    Raises:
+        StartError: where the engine cannot be asked.
+    """
+    from tidegate.holds.container.engine import Engine
+    from tidegate.holds.container.image_files import read_files
+    from tidegate.holds.container.worker import image_variables
+    from tidegate.runtime.trust import SYSTEM_BUNDLES, extra_roots, joined, named_bundles, roots_of
+
+    asked = Engine(engine)
+    named = named_bundles(image_variables(asked.image(image)))
+    files = read_files(asked, image, (*SYSTEM_BUNDLES, *named))
+    places = tuple(path for path in SYSTEM_BUNDLES if path in files)
+    texts = [content.decode("ascii", "replace") for content in files.values()]
+    if not places:
+        texts.append(roots_of(environ))
+    return joined((*texts, *extra_roots(environ))), places

@@ -15,7 +15,7 @@ from tidegate.model.errors import StartError
 from tidegate.model.value import Value
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.runtime.channel import ASK, NO_ONE
-from tidegate.runtime.container_task import in_container, node_name, with_relay
+from tidegate.runtime.container_task import in_container, node_name, trusted_in, with_relay
 from tidegate.runtime.environment import task_environment, without_proxies
 from tidegate.runtime.inspection import need_readable, wants_inspection
 
@@ -154,9 +154,9 @@ def run_behind_gate(
     names = own_names(node_name(order.container)) if captured else ()
     roots = ""
     if link.authority or order.secrets or (policy is not None and wants_inspection(policy)):
-        from tidegate.runtime.trust import roots_for
+        from tidegate.runtime.trust import need_roots
 
-        roots = roots_for(hold, order.environ, secrets=bool(order.secrets))
+        roots = need_roots(order.environ, secrets=bool(order.secrets))
     if policy is not None:
         need_readable(policy, order.secrets)
     if policy is not None:
@@ -206,7 +206,10 @@ def run_behind_gate(
     if roots:
         from tidegate.runtime.trust import trust_files, trusting
 
-        trust, environment = trust_files(roots, link.authority), trusting(environment)
+        trusted, places = roots, None
+        if order.container is not None:
+            trusted, places = trusted_in(hold.name, order.container.image, order.environ)
+        trust, environment = trust_files(trusted, link.authority, places), trusting(environment)
 
     def launch(command: tuple[str, ...], phase: str, streams: StdioPlan) -> Front:
         spec = _spec(order, environment, streams).replace(argv=command, trust=trust)

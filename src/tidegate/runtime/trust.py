@@ -2,11 +2,11 @@
 
 Rules of the file:
 
-* The bundle is the machine's roots, the roots that the caller's own variables name, and the authority of the task:
-  nothing that was trusted before is trusted no more. The same roots, without that authority, are what destinations
-  are verified against.
-* Nothing of the machine is written. The files are made in the task's own mounts, also over the distribution's bundles,
-  which a program without any variable reads.
+* The bundle is the machine's roots (in a container its image's), the roots that the caller's own variables name, and
+  the authority of the task: nothing that was trusted before is trusted no more. Destinations are verified against the
+  machine's and the caller's, without that authority.
+* Nothing of the machine or of an image is written. The files are made in the task's own mounts, also over the
+  distribution's bundles, which a program without any variable reads.
 * Which variables are set is the table in client_settings.
 
 What it does not do: look into a Java trust store that the caller names on a java command line; that wins.
@@ -22,8 +22,6 @@ from tidegate.runtime.client_settings import TRUST
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from tidegate.holds.hold import Hold
 
 FOLDER = "/run/tidegate"  # the task's own /run
 BUNDLE = f"{FOLDER}/ca.pem"
@@ -43,32 +41,39 @@ _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 def roots_of(environ: Mapping[str, str]) -> str:
     """Return the machine's roots and those that the caller's variables name, each once, as PEM."""
     paths = [path for path in SYSTEM_BUNDLES if os.path.isfile(path)][:1]
-    paths += [environ[name] for name, *_ in TRUST if environ.get(name)]
+    return joined((*map(_read, paths), *extra_roots(environ)))
+
+
+def extra_roots(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the text of every file of roots that the caller's variables name, as it stands."""
+    paths = list(named_bundles(environ))
     for folder in environ.get("SSL_CERT_DIR", "").split(":"):
         paths += _in_folder(folder)
-    found: dict[str, None] = {}
-    for path in dict.fromkeys(paths):
-        found.update(dict.fromkeys(_certificates(_read(path))))
+    return tuple(map(_read, dict.fromkeys(paths)))
+
+
+def named_bundles(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the paths that variables of the table name."""
+    return tuple(environ[name] for name, value, *_ in TRUST if value == "@BUNDLE@" and environ.get(name))
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Return the certificates of these texts, each once, as PEM."""
+    found = dict.fromkeys(one for text in texts for one in _certificates(text))
     return "".join(f"{one}\n" for one in found)
 
 
-def roots_for(hold: Hold, environ: Mapping[str, str], *, secrets: bool = False) -> str:
+def need_roots(environ: Mapping[str, str], *, secrets: bool = False) -> str:
     """Return what destinations are verified against where some hosts are read inside TLS, as PEM.
 
     `secrets` says that they are read for those, whatever else asks for it.
 
     Raises:
-        StartError: where the hold could not make the task trust its authority.
+        StartError: where there is nothing to verify them against.
     """
-    why = "a secret is given" if secrets else "the policy names methods or paths"
-    if not getattr(hold, "gives_trust", False):
-        raise StartError(
-            f"{why}, and the hold {hold.name!r} cannot give the task its certificate",
-            fix=f"--hold netns, or leave {'--secret' if secrets else 'methods and paths'} out",
-            code="hold-trust",
-        )
     roots = roots_of(environ)
     if not roots:
+        why = "a secret is given" if secrets else "the policy names methods or paths"
         raise StartError(
             f"{why}, and this machine has no roots to verify destinations against",
             fix="install ca-certificates, or set SSL_CERT_FILE",
@@ -77,11 +82,17 @@ def roots_for(hold: Hold, environ: Mapping[str, str], *, secrets: bool = False) 
     return roots
 
 
-def trust_files(roots: str, authority: Iterable[str]) -> tuple[tuple[str, bytes], ...]:
-    """Return the files of a task: (path, content); those over the distribution's paths count only where one is."""
+def trust_files(
+    roots: str, authority: Iterable[str], places: Iterable[str] | None = None
+) -> tuple[tuple[str, bytes], ...]:
+    """Return the files of a task: (path, content); those over a distribution's `places` count only where one is.
+
+    Without `places` they are all that are known.
+    """
     bundle = roots + "".join(one if one.endswith("\n") else f"{one}\n" for one in authority)
     data = bundle.encode("ascii")
-    return ((BUNDLE, data), (JAVA, _java_store(bundle)), *((path, data) for path in SYSTEM_BUNDLES))
+    over = SYSTEM_BUNDLES if places is None else places
+    return ((BUNDLE, data), (JAVA, _java_store(bundle)), *((path, data) for path in over))
 
 
 def trusting(environment: Mapping[str, str]) -> dict[str, str]:

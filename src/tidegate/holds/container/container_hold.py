@@ -100,7 +100,7 @@ class ContainerHold:
         if not engine.has_image(wish.image):
             raise engine.without_image(wish.image)
         self.sweep(wish.state)
-        plan = make_plan(spec, os.geteuid())
+        plan = make_plan(spec.replace(trust=()), os.geteuid())
         name = f"tidegate-{spec.run_id or os.getpid()}-{os.urandom(3).hex()}"
         transport = self._transport(wish)
         labels = {LABEL_RUN: spec.run_id, LABEL_OWNER: owner.me()}

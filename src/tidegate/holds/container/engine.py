@@ -81,6 +81,14 @@ class Engine:
         Raises:
             StartError: when the engine is not there, does not answer or says no.
         """
+        return self.read(*arguments, data=data, pass_fds=pass_fds).decode("utf-8", "replace").rstrip("\n")
+
+    def read(self, *arguments: str, data: bytes | None = None, pass_fds: Sequence[int] = ()) -> bytes:
+        """Do one command and return all that it printed.
+
+        Raises:
+            StartError: as `run`.
+        """
         try:
             done = subprocess.run(
                 [*self.command, *arguments],
@@ -105,7 +113,7 @@ class Engine:
             raise StartError(f"{self.name} cannot be run: {error.strerror}", code="engine") from None
         if done.returncode:
             raise self.failure(arguments[0], done.stderr.decode("utf-8", "replace"))
-        return done.stdout.decode("utf-8", "replace").rstrip("\n")
+        return done.stdout
 
     def facts(self) -> Facts:
         """What it is; asked once.

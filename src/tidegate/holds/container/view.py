@@ -20,6 +20,8 @@ from tidegate.model.errors import StartError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tidegate.holds.hold import LaunchSpec
     from tidegate.holds.plan import Plan
 
@@ -79,6 +81,27 @@ def mounts_of(spec: LaunchSpec, plan: Plan, engine: str) -> list[str]:
 def file_mount(source: str, target: str) -> list[str]:
     """The option that gives the worker one file of ours, read-only."""
     return ["--mount", f"type=bind,src={_named(source)},dst={target},readonly"]
+
+
+def trust_mounts(files: Iterable[tuple[str, bytes]], folder: str) -> list[str]:
+    """Options that give the worker the files which say whom to trust, read-only; `folder` takes each text once."""
+    options = []
+    written: dict[bytes, str] = {}
+    for target, content in files:
+        source = written.get(content)
+        if source is None:
+            source = written[content] = os.path.join(folder, f"trust-{len(written)}")
+            write_readable(source, content)
+        options += file_mount(source, target)
+    return options
+
+
+def write_readable(path: str, content: bytes) -> None:
+    """Write a file that a container's user can read; one that is there keeps its place: it may be mounted somewhere."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, 0o644)
+        file.write(content)
 
 
 def _bind(path: str, *, readonly: bool) -> str:

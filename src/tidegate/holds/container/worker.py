@@ -14,7 +14,7 @@ import os
 
 from tidegate.holds.container.confinement import confining
 from tidegate.holds.container.engine import LABEL_PART, PODMAN
-from tidegate.holds.container.view import file_mount, mounts_of
+from tidegate.holds.container.view import file_mount, mounts_of, trust_mounts
 from tidegate.holds.container.weakness import added_mounts, other_proxies, weaknesses
 from tidegate.holds.inside import GATE4
 from tidegate.model.errors import StartError, UsageError
@@ -107,6 +107,7 @@ def create_worker(
         "--no-healthcheck",  # commands of the image's own, which the engine would run beside the task
         *("--workdir", spec.cwd),
         *mounts_of(spec, plan, engine.name),
+        *trust_mounts(spec.trust, folder),
         *("--env-file", variables_file(folder, spec.env, image_variables(engine.image(image)))),
         *_proxies(spec.env),
         *(part for key, value in {**labels, LABEL_PART: PART}.items() for part in ("--label", f"{key}={value}")),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tidegate.holds.container.engine import DOCKER, PODMAN
-from tidegate.holds.container.view import file_mount, mounts_of
+from tidegate.holds.container.view import file_mount, mounts_of, trust_mounts, write_readable
 from tidegate.holds.hold import LaunchSpec, Share
 from tidegate.holds.plan import make_plan
 from tidegate.model.errors import StartError
@@ -93,3 +93,17 @@ def test_the_neighbour_with_a_blank_passes(tmp_path: Path) -> None:
 def test_a_file_of_ours_is_read_only() -> None:
     """The resolver's file is not the task's to change (HLD-6)."""
     assert file_mount("/x/resolv.conf", "/etc/resolv.conf")[1].endswith(",readonly")
+
+
+def test_what_says_whom_to_trust_is_written_once(tmp_path: Path) -> None:
+    """INS-2: one file for one text, readable for whoever the container runs as, mounted read-only at each place."""
+    files = (("/run/x/ca.pem", b"roots"), ("/run/x/ca.p12", b"java"), ("/etc/ssl/cert.pem", b"roots"))
+    options = trust_mounts(files, str(tmp_path))
+    assert options[::2] == ["--mount"] * 3
+    assert options[1] == f"type=bind,src={tmp_path}/trust-0,dst=/run/x/ca.pem,readonly"
+    assert options[5] == f"type=bind,src={tmp_path}/trust-0,dst=/etc/ssl/cert.pem,readonly"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["trust-0", "trust-1"]
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o644}
+    before = (tmp_path / "trust-0").stat().st_ino
+    write_readable(str(tmp_path / "trust-0"), b"new")
+    assert ((tmp_path / "trust-0").stat().st_ino, (tmp_path / "trust-0").read_bytes()) == (before, b"new")
