@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidegate.holds.stdio import StdioPlan
-    from tidegate.runtime.agent import Agent
     from tidegate.runtime.link import Link
     from tidegate.runtime.secret_store import Stored
     from tidegate.runtime.server_link import ServerLink
@@ -172,19 +171,15 @@ def _without_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, ser
 
 def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: Link) -> Ended:
     from tidegate.cli.inspection_packages import ensure_for
-    from tidegate.runtime.agent import require_way_out
+    from tidegate.cli.run_agent import agent_of, as_looked_at
     from tidegate.runtime.hold_choice import choose_hold
     from tidegate.runtime.policy_sources import is_strict, option_layer, policy_in_force
     from tidegate.runtime.task import run_behind_gate
 
     warn_before(options)
     order = order_of(options, new_log=True)
-    agent = _agent(options, order)
-    if agent is not None:
-        require_way_out(agent, order.capture)
-        if agent.program and not agent.doubt and "/" not in order.command[0]:
-            # What was looked at is what runs: a search along PATH inside could find something else.
-            order = order.replace(command=(agent.program, *order.command[1:]))
+    agent = agent_of(options, order)
+    order = as_looked_at(order, agent)
     policy = policy_in_force(
         folder=order.folder,
         config=config_folder(os.environ),
@@ -215,9 +210,9 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
 
         for warning in shadowed(policy):
             say(f"warning: {warning}")
-    ensure_for(policy, say, secrets=bool(order.secrets))
     clock = time.time  # noqa: TID251  the clock comes in here
     hold = choose_hold(options.hold, state_folder(os.environ), clock)
+    ensure_for(policy, say, secrets=bool(order.secrets))
     return followed(order, lambda keys: run_behind_gate(order, policy, hold, link, stdio, inbox, clock, keys))
 
 
@@ -259,22 +254,6 @@ def warn_before(options: RunOptions) -> None:
         refuse_what_is_locked("no-selftest", "--no-selftest")
     if options.hold == "open":
         say(_OPEN_WARNING)
-
-
-def _agent(options: RunOptions, order: Order) -> Agent | None:
-    """The agent that the command is, by a person's word or by its name and place."""
-    from tidegate.runtime.agent import named_agent, recognised_agent
-
-    if options.harness:
-        return named_agent(options.harness, order.command[0], order.phase)
-    if options.container is not None:  # what runs is the image's, of which nothing is known here
-        return None
-    return recognised_agent(order.command[0], order.phase, order.environ, order.folder, _written(options, order.folder))
-
-
-def _written(options: RunOptions, folder: str) -> tuple[str, ...]:
-    """The real paths that the task may write by design: its workspace and what is shared."""
-    return (folder, *(share.path for share in options.shares if not share.readonly))
 
 
 def order_of(options: RunOptions, *, new_log: bool) -> Order:

@@ -6,6 +6,7 @@ Rules of the file:
   differs: the destination is the connection's, whatever a request says; there is one connection to it, and both end
   together; what leads around the gate (Alt-Svc) is taken out of answers.
 * Each request is a line of the journal. A connection without one is a line of its own.
+* Where the destination is an agent's model service, a request is looked at first, with its body (inner_guard.py).
 * Where the task has secrets, a stand-in becomes its value while the head is made ready, or the request is refused; in
   what a host of a secret answers, values become stand-ins again (INS-5).
 * A request that cannot be sent because the destination ended an idle connection is not answered: the connection
@@ -15,6 +16,7 @@ Rules of the file:
 from __future__ import annotations
 
 from tidegate.gate.forward import Exchange
+from tidegate.gate.inner_guard import HeldBody, look_at
 from tidegate.gate.inner_tunnel import InnerTunnel
 from tidegate.gate.origin import Origin
 from tidegate.gate.reactor import OUT
@@ -27,6 +29,7 @@ from tidegate.policy.alternatives import why_refused
 from tidegate.wire.body import make_body
 from tidegate.wire.errors import WireError
 from tidegate.wire.http1 import parse_request_head
+from tidegate.wire.refusal import refusal_response
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from tidegate.gate.inspected import Inspected
     from tidegate.gate.request import Request
     from tidegate.gate.task import Plan
+    from tidegate.model.seams import Look
 
 KNOWN = 32  # heads of one connection that come again and again
 KNOWN_BYTES = 1024
@@ -44,7 +48,7 @@ ALT_SVC = frozenset((b"alt-svc",))  # RFC 7838: another host, port or protocol t
 class InnerExchange(Exchange):
     """A client's connection inside TLS, from the end of both handshakes on."""
 
-    __slots__ = ("_asked", "_known", "cleaner", "down", "failure", "opened", "up")
+    __slots__ = ("_asked", "_held", "_known", "_look", "down", "failure", "opened", "scrubber", "up")
 
     how = How.INSPECTED
     pinned = True
@@ -60,10 +64,12 @@ class InnerExchange(Exchange):
         self.failure = begun.failure
         self.decision = begun.decision
         self._asked = False
+        self._look: Look | None = None  # of the current request, where its destination is guarded
+        self._held: HeldBody | None = None  # while its body comes in
         self._known: dict[bytes, InnerRequest] = {}
         destination = begun.decision.destination
         secrets = self.task.secrets
-        self.cleaner = None if secrets is None else secrets.cleaner(destination.host.text, destination.port)
+        self.scrubber = None if secrets is None else secrets.scrubber(destination.host.text, destination.port)
         gate = self.gate
         origin = self.origin = Origin(up.outlet, destination, begun.entry.address, gate.surroundings(), None, None)
         origin.sock = upstream
@@ -83,8 +89,6 @@ class InnerExchange(Exchange):
             if self.answer is None and self._only_tls_speaks():
                 mask &= OUT
         super().ready(fd, mask)
-        if self.up.ended and self.answer is not None and self.origin is not None and not self.client.blocked:
-            self.answer.read(self.origin)  # its end came with its last bytes, and its socket may stay open
         if self.origin is None and self.request is None and not self.closed and self.failure is None:
             self._over()  # the destination ended the idle connection
 
@@ -143,18 +147,71 @@ class InnerExchange(Exchange):
         if origin is None:
             self.abort(Reason.UPSTREAM_CLOSED)
             return
+        look = self._look = look_at(self, request)
+        if look is None:
+            self._pass_on(request, origin)
+        elif look.why:
+            self._guarded(look)
+        elif look.body:
+            self._held = HeldBody(self, request, look)
+            self._held.pull()
+        else:
+            self._pass_on(request, origin)
+
+    def looked(self) -> None:
+        """The body of a guarded request is whole, or will not be taken."""
+        look, held, request = self._look, self._held, self.request
+        assert look is not None, "it was begun"
+        assert held is not None, "it was begun"
+        assert isinstance(request, InnerRequest), "it was begun"
+        held.stop()
+        self._held = None
+        content = look.done()
+        if look.why:
+            self._guarded(look)
+        elif self.origin is None:
+            self.abort(Reason.UPSTREAM_CLOSED)  # it ended while the body came; the client tries again
+        else:
+            request.carry(content)
+            self._pass_on(request, self.origin)
+
+    def _guarded(self, look: Look) -> None:
+        decision, entry, request = self.decision, self.entry, self.request
+        assert decision is not None, "a connection that is read was allowed"
+        assert entry is not None, "a request is recorded"
+        reason = look.reason
+        entry.decision = self.decision = decision = decision.refuse(reason, fix="")
+        entry.path = look.path
+        entry.status = reason.status
+        entry.write(How.REFUSED, reason)
+        said = look.answer(f"tidegate: {decision.sentence()} ({look.why})")
+        body = request is None or request.method != "HEAD"
+        self.say_last(refusal_response(reason, "", body=body, told_as=said))
+
+    def _pass_on(self, request: InnerRequest, origin: Origin) -> None:
+        decision = self.decision
+        assert decision is not None, "a connection that is read was allowed"
         secrets = self.task.secrets
         if secrets is not None:
-            if self.cleaner is not None and request.websocket:
+            if self.scrubber is not None and request.websocket:
                 self._not_as_it_is(Reason.NOT_INSPECTABLE, "a WebSocket cannot be kept free of a secret's value")
                 return
             try:
-                request.swap(secrets, self.cleaner)
+                request.swap(secrets, whole=self.scrubber is not None)
             except WireError as error:
                 self._not_as_it_is(error.reason, error.detail)
                 return
-        self.body = None if request.framing.empty else make_body(request.framing)
+        if request.content:
+            request.out += request.content
+        else:
+            self.body = None if request.framing.empty else make_body(request.framing)
         self._send_request(origin, request, decision)
+
+    def _client_says(self, mask: int) -> None:
+        if self._held is not None:
+            self._held.pull()
+        else:
+            super()._client_says(mask)
 
     def _not_as_it_is(self, reason: Reason, detail: str) -> None:
         # The destination has heard nothing of this request (INS-5).
@@ -166,6 +223,7 @@ class InnerExchange(Exchange):
 
     def next_request(self) -> None:
         """The last exchange is complete; the connection waits for the next request."""
+        self._let_go()
         if self.origin is not None:
             self.origin.fresh = False
         super().next_request()
@@ -189,7 +247,7 @@ class InnerExchange(Exchange):
             if why is Reason.CLIENT_CERTIFICATE:
                 self.not_sent(why, detail)
                 return
-            if origin is not None and not origin.fresh and self.body is None:
+            if origin is not None and not origin.fresh and self.body is None and self._look is None:
                 self.abort(reason)  # see the rules of the file
                 return
         super().fail(reason)
@@ -212,7 +270,16 @@ class InnerExchange(Exchange):
         else:
             self.close()
 
+    def _let_go(self) -> None:
+        look, self._look = self._look, None
+        if look is not None:
+            look.let_go()
+        held, self._held = self._held, None
+        if held is not None:
+            held.stop()
+
     def _leave(self) -> None:
+        self._let_go()
         if not self._asked:
             self._asked = True
             self.opened.write(self.how, self.failure[0] if self.failure is not None else Reason.ALLOWED)

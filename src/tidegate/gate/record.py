@@ -26,7 +26,7 @@ class Entry:
 
     __slots__ = (
         "address", "also", "at", "began", "count", "decision", "detail", "down", "gate", "host", "method", "number",
-        "port", "status", "task", "up",
+        "path", "port", "status", "task", "up",
     )  # fmt: skip
 
     def __init__(self, gate: Gate, task: GateTask, decision: Decision | None, method: str) -> None:
@@ -44,6 +44,7 @@ class Entry:
         self.up = 0
         self.down = 0
         self.detail = ""
+        self.path = ""  # of a refused call to a model service
         self.count = 1
         self.number = 0  # once somebody has looked at it while it was open (open_now.py)
 
@@ -85,5 +86,5 @@ class Entry:
             decision.name, decision.source, destination.host.text, destination.port, reason, how,
             self.address or decision.address, self.status, self.up, self.down, duration, self.method,
             self.count, self.detail, decision.fix if how is How.REFUSED else "",
-            how is not How.REFUSED and decision.phase is not self.task.phase, self.number,
+            how is not How.REFUSED and decision.phase is not self.task.phase, self.number, self.path,
         )  # fmt: skip

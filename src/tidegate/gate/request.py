@@ -18,10 +18,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidegate.gate.upstream import Proxy
     from tidegate.model.destination import Destination
-    from tidegate.model.seams import Cleaner, Secrets
+    from tidegate.model.seams import Secrets
     from tidegate.wire.framing import Framing
 
 _SECRET = frozenset({b"authorization", b"cookie", b"proxy-authorization"})
+_OF_THE_BODY = frozenset(
+    (b"content-length", b"transfer-encoding", b"content-encoding", b"trailer", b"expect", b"content-md5", b"digest")
+)
 _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})  # RFC 9110 section 9.2.2, without TRACE
 
 
@@ -74,9 +77,12 @@ class Request:
 
 
 class InnerRequest(Request):
-    """A request inside TLS that is read. `why_not` is why the rule of its connection does not let it pass."""
+    """A request inside TLS that is read. `why_not` is why the rule of its connection does not let it pass.
 
-    __slots__ = ("why_not",)
+    `content` is its body, where that was held and looked at; it goes out with the head.
+    """
+
+    __slots__ = ("content", "why_not")
 
     def __init__(self, head: RequestHead, destination: Destination) -> None:  # super's reads an absolute target
         """Judge a head.
@@ -94,17 +100,36 @@ class InnerRequest(Request):
         self.out = request_head_bytes(head, destination, self.path, websocket=self.websocket, default_port=HTTPS_PORT)
         self.repeatable = self.framing.empty and head.method in _REPEATABLE
         self.why_not: Reason | None = Reason.METHOD_NOT_ALLOWED
+        self.content = b""
 
-    def swap(self, secrets: Secrets, cleaner: Cleaner | None) -> None:
-        """Put values in place of stand-ins, in `out` alone; `cleaner` is what looks through the answer, if any.
+    @property
+    def expects(self) -> bool:
+        """Whether its sender waits for `100 Continue` (RFC 9110 section 10.1.1)."""
+        head = self.head
+        return head.version == (1, 1) and b"100-continue" in (value.lower() for value in head.values(b"expect"))
+
+    def carry(self, content: bytes) -> None:
+        """Send this body in place of the one that came, plain and with its length."""
+        head = self.head
+        kept = [field for name, field in zip(head.names, head.headers, strict=True) if name not in _OF_THE_BODY]
+        kept.append((b"Content-Length", b"%d" % len(content)))
+        names = tuple(name.lower() for name, _ in kept)
+        self.head = RequestHead(head.method, head.target, head.version, tuple(kept), names)
+        self.framing = request_framing(self.head)
+        self.content = content
+        self.out = request_head_bytes(self.head, self.destination, self.path, default_port=HTTPS_PORT)
+
+    def swap(self, secrets: Secrets, *, whole: bool) -> None:
+        """Put values in place of stand-ins, in `out` alone; `whole` asks for an answer that no coding hides.
 
         Raises:
             WireError: SECRET_MISDIRECTED for a stand-in that does not belong where it is.
         """
         where = self.destination
         target, fields = secrets.swap(where.host.text, where.port, self.path, self.head.headers, tls=True)
-        if cleaner is not None:
-            fields = cleaner.asked(fields)
+        if whole:
+            fields = [field for field in fields if field[0].lower() != b"accept-encoding"]
+            fields.append((b"Accept-Encoding", b"identity"))
         names = tuple(name.lower() for name, _ in fields)
         head = RequestHead(self.head.method, target, self.head.version, tuple(fields), names)
         self.out = request_head_bytes(head, where, target, websocket=self.websocket, default_port=HTTPS_PORT)

@@ -291,8 +291,11 @@ class GateTask:
     def limited(self, decision: Decision, now: float, *, tunnel: bool) -> Reason | None:
         """Why the limits of the governing rule refuse this connection, None where they do not.
 
-        A tunnel cannot be held to methods or paths, so a rule that has them opens one only where it is read inside.
+        A tunnel cannot be held to methods or paths, so a rule that has them opens one only where it is read inside; nor
+        can what is asked of a guarded model service be looked at in one.
         """
+        if tunnel and is_read(decision, self.policy) and not self.reads(decision) and not narrows(decision):
+            return Reason.NOT_INSPECTABLE
         if tunnel and narrows(decision) and not self.reads(decision):
             return not_read(decision)
         meter = self.meter(decision)

@@ -10,6 +10,7 @@ Rules of the file:
 * A refused stream is answered, and the others go on. The authority of every stream is the connection's, else 421.
 * What floods is ended: streams that are reset again and again, frames that move nothing, headers beyond their bound.
 * GOAWAY lets what was begun end (http2_side.py). What a stream may ask is in http2_request.py.
+* A call to an agent's model service is held until it was looked at (http2_held.py).
 
 It does no I/O and knows no clock. What it does not do: push (it is switched off), priorities (they are advice). It has
 a little over 400 lines: the two directions share one set of streams, and read apart they would not be understood.
@@ -37,6 +38,7 @@ from h2.events import (
 from h2.exceptions import H2Error, ProtocolError
 from h2.settings import SettingCodes
 
+from tidegate.inspect.http2_held import Held, HeldStreams
 from tidegate.inspect.http2_refusal import refusal
 from tidegate.inspect.http2_request import ALT_SVC, checked, checked_trailers, judged, method_of
 from tidegate.inspect.http2_side import STREAMS, make_side
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
 
     from tidegate.model.decision import Decision
     from tidegate.model.limits import Limits
-    from tidegate.model.seams import Line
+    from tidegate.model.seams import Guard, Line, Look
 
     Headers = list[tuple[bytes, bytes]]
 
@@ -83,7 +85,7 @@ class _Half:
 class _Stream:
     """One stream: its ids on both sides, its line in the journal, and both directions."""
 
-    __slots__ = ("answered", "client", "down", "line", "over_down", "over_up", "up", "upstream")
+    __slots__ = ("answered", "client", "down", "line", "look", "over_down", "over_up", "taken", "up", "upstream")
 
     def __init__(self, client: int, upstream: int, line: Line) -> None:
         self.client = client
@@ -92,6 +94,8 @@ class _Stream:
         self.up = _Half()
         self.down = _Half()
         self.answered = False
+        self.look: Look | None = None  # what holds room for its upload
+        self.taken = 0  # bytes of its upload that were acknowledged before they went on: it was held
         self.over_up = self.over_down = False
 
 
@@ -107,7 +111,9 @@ class Http2:
         limits: Limits,
         open_line: Callable[[str], Line],
         failure: tuple[Reason, str] | None = None,
+        guard: Guard | None = None,
     ) -> None:
+        self._held = HeldStreams(decision, guard)
         self._decision = decision
         self._open_line = open_line
         self._failure = failure
@@ -125,7 +131,7 @@ class Http2:
     @property
     def streams(self) -> int:
         """How many are open."""
-        return len(self._by_client)
+        return len(self._by_client) + len(self._held)
 
     def take_client(self) -> bytes:
         """Return what the client is to be sent."""
@@ -164,11 +170,24 @@ class Http2:
         elif isinstance(event, DataReceived):
             if event.data:
                 self._idle = 0
+            if (held := self._held.get(event.stream_id)) is not None:
+                held.look.take(event.data)
+                self._taken(self._client, event.stream_id, event.flow_controlled_length or 0)
+                if held.look.why:
+                    self._looked(event.stream_id, held, ends=False)
+                return
             self._data(self._client, self._by_client.get(event.stream_id), event, up=True)
         elif isinstance(event, TrailersReceived | StreamEnded):
+            if (held := self._held.get(event.stream_id)) is not None:
+                if isinstance(event, StreamEnded):  # trailers of what is looked at stay behind
+                    self._looked(event.stream_id, held, ends=True)
+                return
             self._finish(self._by_client.get(event.stream_id), event, up=True)
         elif isinstance(event, StreamReset):
             self._resets += 1
+            if self._held.gone(event.stream_id):
+                self._maybe_over()
+                return
             stream = self._by_client.get(event.stream_id)
             if stream is not None:
                 self._forget(stream, Reason.CLIENT_GONE)
@@ -194,13 +213,45 @@ class Http2:
         if reason is not None:
             self._refuse(number, headers, line, reason, detail)
             return
+        look = self._held.look(method, pseudo, headers, empty=ends)
+        if look is not None and (look.why or look.body):
+            held = Held(headers, line, look)
+            self._held.add(number, held)
+            if look.why or ends:
+                self._looked(number, held, ends=ends)
+            return
+        self._pass_on(number, headers, line, ends=ends)
+
+    def _looked(self, number: int, held: Held, *, ends: bool) -> None:
+        """A held stream is whole, or will not be taken; `ends` says that the client has sent all of it."""
+        self._held.pop(number)
+        look = held.look
+        content = look.done()
+        if look.why:
+            held.line.path = look.path
+            self._refuse(number, held.headers, held.line, look.reason, look.why, look)
+            if not ends:
+                self._reset(self._client, number, ErrorCodes.NO_ERROR)  # RFC 9113 section 8.1: the rest is not wanted
+        else:
+            stream = self._pass_on(number, held.with_length(len(content)), held.line, ends=False)
+            if stream is not None:
+                stream.taken, stream.look = len(content), look
+                stream.up.hold(content)
+                stream.up.ended = True
+                self._pass(stream, up=True)
+                return
+        look.let_go()
+        self._maybe_over()
+
+    def _pass_on(self, number: int, headers: Headers, line: Line, *, ends: bool) -> _Stream | None:
+        """Open the destination's stream for one of the client's; None where the client is told to try again."""
         if (
             self._draining
             or self._upstream.open_outbound_streams >= self._upstream.remote_settings.max_concurrent_streams
         ):
             line.write(How.REFUSED, Reason.UPSTREAM_CLOSED)
             self._reset(self._client, number, ErrorCodes.REFUSED_STREAM)  # the client tries again
-            return
+            return None
         out = [(name, value) for name, value in headers if name[:1] == b":" and name != b":authority"]
         out.append((b":authority", self._authority))
         out += [field for field in headers if field[0][:1] != b":" and field[0] not in _STAYS]
@@ -211,8 +262,11 @@ class Http2:
         line.up += sum(len(name) + len(value) for name, value in out)
         self._upstream.send_headers(upstream, out, end_stream=ends)
         stream.over_up = ends
+        return stream
 
-    def _refuse(self, number: int, asked: Headers, line: Line, reason: Reason, detail: str) -> None:
+    def _refuse(
+        self, number: int, asked: Headers, line: Line, reason: Reason, detail: str, look: Look | None = None
+    ) -> None:
         decision = self._decision.refuse(reason, fix="")
         said = decision.sentence()
         self._answers += 1
@@ -223,7 +277,8 @@ class Http2:
         try:
             room = client.local_flow_control_window(number)
             said = f"{said} ({detail})" if detail else said
-            fields, body = refusal(reason, said, asked, method=line.method, room=room)
+            told = look.answer(f"tidegate: {said}") if look is not None else b""
+            fields, body = refusal(reason, said, asked, method=line.method, room=room, told_as=told)
             client.send_headers(number, fields, end_stream=not body)
             if body:
                 client.send_data(number, body, end_stream=True)
@@ -320,6 +375,10 @@ class Http2:
             return
         for stream in list(self._by_client.values()):
             self._drop(stream, ErrorCodes.INTERNAL_ERROR, reason)
+        for number, held in self._held.all():
+            held.look.let_go()
+            self._refuse(number, held.headers, held.line, reason, "")
+            self._reset(self._client, number, ErrorCodes.NO_ERROR)
         if reason is Reason.CLIENT_CERTIFICATE:
             self._failure = reason, ""  # in TLS 1.3 it is known only now; each request is told so
             return
@@ -331,6 +390,9 @@ class Http2:
         self.over = True
         for stream in list(self._by_client.values()):
             self._forget(stream, reason)
+        for _number, held in self._held.all():
+            held.look.let_go()
+            held.line.write(How.REFUSED, reason)
 
     # Bytes.
 
@@ -368,7 +430,11 @@ class Http2:
                 stream.line.up += moved
             else:
                 stream.line.down += moved
-            self._taken(of, origin, moved)
+            already = min(moved, stream.taken) if up else 0
+            stream.taken -= already
+            self._taken(of, origin, moved - already)
+        if up and stream.look is not None and not half.waiting:
+            stream.look.let_go()
         if half.ended and not half.waiting and not (stream.over_up if up else stream.over_down):
             if half.trailers:
                 to.send_headers(number, half.trailers, end_stream=True)
@@ -409,6 +475,7 @@ class Http2:
         # It cannot go on: told as an answer where there was none yet.
         self._reset(self._upstream, stream.upstream, code)
         answered = stream.answered
+        self._let_go(stream)
         self._by_client.pop(stream.client, None)
         self._by_upstream.pop(stream.upstream, None)
         if answered:
@@ -419,7 +486,13 @@ class Http2:
         if not stream.over_up:
             self._reset(self._client, stream.client, ErrorCodes.NO_ERROR)
 
+    @staticmethod
+    def _let_go(stream: _Stream) -> None:
+        if stream.look is not None:
+            stream.look.let_go()
+
     def _forget(self, stream: _Stream, reason: Reason) -> None:
+        self._let_go(stream)
         self._by_client.pop(stream.client, None)
         self._by_upstream.pop(stream.upstream, None)
         if reason is Reason.ALLOWED:
@@ -428,7 +501,7 @@ class Http2:
         self._maybe_over()
 
     def _maybe_over(self) -> None:
-        if self._draining and not self._by_client:
+        if self._draining and not self._by_client and not self._held:
             self.over = True
 
     def _end(self, reason: Reason) -> None:

@@ -26,7 +26,7 @@ _GRPC = b"application/grpc"
 
 
 def refusal(
-    reason: Reason, line: str, asked: Iterable[tuple[bytes, bytes]], *, method: str, room: int
+    reason: Reason, line: str, asked: Iterable[tuple[bytes, bytes]], *, method: str, room: int, told_as: bytes = b""
 ) -> tuple[Fields, bytes]:
     """Return the fields and the body of an answer.
 
@@ -36,6 +36,7 @@ def refusal(
         asked: the fields of the request, in lower case.
         method: of the request: HEAD gets no body.
         room: what the client's windows take; where that is too little it gets the status alone.
+        told_as: JSON in ASCII that stands for the line.
     """
     asked = list(asked)
     status = reason.status or 403
@@ -49,7 +50,7 @@ def refusal(
             why,
         ], b""
     kind, text = told(reason, line, json=reads_json(asked))
-    body = text.encode("ascii")
+    kind, body = ("application/json", told_as) if told_as else (kind, text.encode("ascii"))
     fields = [(b":status", b"%d" % status), (b"content-type", kind.encode("ascii"))]
     if method == "HEAD" or len(body) <= room:
         fields.append((b"content-length", b"%d" % len(body)))

@@ -3,45 +3,79 @@
 The service runs outside of the hold. Told to fetch a page, search, or speak with an MCP server, it would carry data of
 the task to wherever the task says: a way around the gate that no rule about hosts can see.
 
-Invariant: None is returned only for a call whose every part is known to act on nothing but the model. What is not
-known is refused: another path, another kind of tool, a body that two readers could read differently.
+Rules of the file:
+
+* What is let through is a call of the table (model_services.py), with parts that are known to act on nothing but the
+  model. A path, a query or a kind of tool that is not known is refused, and so is a body that two readers could read
+  differently (strict_json.py).
+* Paths are judged by the policy's matcher, and more strictly than a rule's: what stands beside the fixed words of it is
+  a name of a model or a session, so letters, digits, '.', '_' and '-'; one ':' at most, because behind it Google has
+  what is to be done.
+* Tools are looked for in every object: a service may take them in the midst of a conversation too.
 """
 
 from __future__ import annotations
 
+from functools import cache
+
 from tidegate.inspect import strict_json
-from tidegate.inspect.model_services import SERVICES
+from tidegate.inspect.model_services import LOOK
 from tidegate.inspect.strict_json import UnclearError, plain
-from tidegate.policy.paths import OVERRIDES
+from tidegate.policy.alternatives import path_matcher
+from tidegate.policy.paths import OVERRIDES, normal_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from tidegate.inspect.model_services import Call, Service
+    from tidegate.inspect.model_services import Call, Service, Shape, Tool
 
-MOST = 32 * 1024 * 1024
-"""Bytes of a body that is looked at: what Anthropic takes at most; more is refused."""
+CODINGS = frozenset((b"", b"identity", b"gzip", b"zstd"))
+"""Codings of a body that can be taken off (coded_body.py)."""
 
-_CODED = "the body is compressed, and has to be read: let the client send it plain"
-
-
-def service_at(host: str) -> Service | None:
-    """Return the service at this host, None where none is known."""
-    return next((service for service in SERVICES if host in service.hosts), None)
+_EMPTY: tuple[object, ...] = (None, "", [], {}, False)
 
 
-def find_call(service: Service, method: str, path: str) -> Call | None:
-    """Return what is called by this method at this path (without a query), None for what no agent calls."""
+def find_call(service: Service, method: str, target: bytes) -> Call | None:
+    """Return what is called by this method at this target, None for what no agent calls."""
+    path = normal_path(target)
+    if path is None or not (path == _ROOT or all(map(_is_name, path[1:]))):
+        return None
+    if sum(segment.count(":") for segment in path) > 1:
+        return None
     for call in service.calls:
-        if (call.method == method or (method == "HEAD" and call.method == "GET")) and _matches(call.path, path):
+        if (call.method == method or (method == "HEAD" and call.method == "GET")) and _matcher(call.path)(path):
+            if call.body == LOOK and not _known_query(service, target):
+                return None
             return call
     return None
 
 
-def why_head_refused(call: Call, fields: Iterable[tuple[bytes, bytes]]) -> str:
-    """Why a request with these header fields cannot be let through or looked at, in one clause; '' where it can."""
+@cache
+def _matcher(pattern: str) -> Callable[[list[str]], bool]:
+    return path_matcher(pattern)  # a table of our own: there are no more than it has
+
+
+def _is_name(segment: str) -> bool:
+    return segment.translate(_OTHER_SIGNS).isalnum() and segment[0] != ":"
+
+
+_ROOT = ["", ""]  # of "/"
+_OTHER_SIGNS = {ord(sign): "a" for sign in "._-:"}
+
+
+def _known_query(service: Service, target: bytes) -> bool:
+    query = target.partition(b"?")[2]
+    names = [one.partition(b"=")[0].decode("latin-1") for one in query.split(b"&") if one]
+    return b";" not in query and all(name in service.queries for name in names)
+
+
+def why_head_refused(call: Call, fields: Iterable[tuple[bytes, bytes]], *, empty: bool) -> str:
+    """Why a request with these header fields cannot be let through or looked at, in one clause; '' where it can.
+
+    `empty` says that it has no body.
+    """
     found: dict[bytes, bytes] = {}
     for name, value in fields:
         lowered = name.lower()
@@ -50,17 +84,21 @@ def why_head_refused(call: Call, fields: Iterable[tuple[bytes, bytes]]) -> str:
         if lowered in {b"content-type", b"content-encoding"} and lowered in found:
             return f"it has '{lowered.decode()}' twice"
         found[lowered] = value.strip()
-    if not call.body:
+    if call.method == "GET" and not empty:
+        return "it has a body, and such a call has none"
+    if call.body != LOOK:
         return ""
     kind, _, rest = found.get(b"content-type", b"").lower().partition(b";")
     if kind.strip() != b"application/json":
         return "the body is not application/json, and has to be read"
     if rest.strip().replace(b'"', b"") not in {b"", b"charset=utf-8"}:
         return "the body is not in UTF-8, and has to be read"
-    return "" if found.get(b"content-encoding", b"").lower() in {b"", b"identity"} else _CODED
+    if found.get(b"content-encoding", b"").lower() not in CODINGS:
+        return "the body has a coding that cannot be taken off, and has to be read"
+    return ""
 
 
-def why_refused(service: Service, data: bytes) -> str:
+def why_refused(shape: Shape, data: bytes) -> str:
     """Why a call with this body is refused, in one clause; '' where it passes."""
     try:
         body = strict_json.read(data)
@@ -69,50 +107,71 @@ def why_refused(service: Service, data: bytes) -> str:
     if not isinstance(body, dict):
         return "the body is no object"
     fields = {plain(key): value for key, value in body.items()}
-    for name in service.forbidden:
-        if fields.get(plain(name)):
+    for name in shape.forbidden:
+        if fields.get(plain(name)) not in _EMPTY:
             return f"it has '{name}', by which the service acts for the task"
     model = fields.get("model")
-    if isinstance(model, str) and any(word in model.lower().split("-") for word in service.models):
+    if isinstance(model, str) and any(word in model.lower().split("-") for word in shape.models):
         return f"the model {ascii(model)[:80]} searches by itself"
-    return _why_not_tools(service, fields.get("tools")) or _why_not_parts(service, body)
+    looked = _Looked(shape)
+    return next((why for one in _objects(body, shape) if (why := looked.why(one))), "")
 
 
-def _why_not_tools(service: Service, tools: Any) -> str:
-    if not tools:
-        return ""
-    if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
-        return "its tools are no list of objects"
-    for tool in tools:
-        if service.tool_keys:
-            allowed = {plain(key) for key in service.tool_keys}
-            for key in tool:
-                if plain(key) not in allowed:
-                    return f"it has the tool {ascii(key)[:80]}, which the service carries out"
-            continue
-        kind = {plain(key): value for key, value in tool.items()}.get("type", "")
-        if kind is None:
-            kind = ""
-        if not isinstance(kind, str) or not any(_is_kind(one, kind) for one in service.tools):
-            return f"it has a tool of the type {ascii(kind)[:80]}, which the service carries out"
-    return ""
+class _Looked:
+    """The names of a shape in the form in which they are compared."""
 
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+        self._anywhere = {plain(name): name for name in shape.anywhere}
+        self._links = {plain(name): name for name in shape.links}
+        self._tool_keys = {plain(name) for name in shape.tool_keys}
 
-def _why_not_parts(service: Service, body: dict[str, Any]) -> str:
-    anywhere = {plain(name): name for name in service.anywhere}
-    links = {plain(name): name for name in service.links}
-    for one in _objects(body, service):
+    def why(self, one: dict[str, Any]) -> str:
+        """Why this object is in no call that passes, '' where it may be."""
         for key, value in one.items():
             name = plain(key)
-            if name in anywhere and value not in (None, "", [], {}):
-                return f"it has '{anywhere[name]}', which the service fetches or asks"
-            if name in links:
+            if name == "tools" and value not in _EMPTY:
+                why = self._why_not_tools(value)
+                if why:
+                    return why
+            if name in self._anywhere and value not in _EMPTY:
+                return f"it has '{self._anywhere[name]}', which the service fetches or asks"
+            if name in self._links and value not in _EMPTY:
                 target = value.get("url") if isinstance(value, dict) else value
                 if not isinstance(target, str) or not target.startswith("data:"):
-                    return f"it has '{links[name]}' that is no data: URL, which the service fetches"
-            if name == "type" and value in service.types:
-                return f"it has a part of the type '{value}', which the service fetches"
-    return ""
+                    return f"it has '{self._links[name]}' that is no data: URL, which the service fetches"
+            if name == "type" and isinstance(value, str) and any(_is_kind(kind, value) for kind in self._shape.types):
+                return f"it has a part of the type {ascii(value)[:80]}, which the service fetches or carries out"
+        return ""
+
+    def _why_not_tools(self, tools: Any) -> str:
+        if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+            return "its tools are no list of objects"
+        return next((why for tool in tools if (why := self._why_not_tool(tool))), "")
+
+    def _why_not_tool(self, tool: dict[str, Any]) -> str:
+        if self._tool_keys:
+            other = next((key for key in tool if plain(key) not in self._tool_keys), None)
+            return "" if other is None else f"it has the tool {ascii(other)[:80]}, which the service carries out"
+        kind = {plain(key): value for key, value in tool.items()}.get("type", "")
+        kind = "" if kind is None else kind
+        if isinstance(kind, str):
+            if any(_is_kind(one, kind) for one in self._shape.tools):
+                return ""
+            if any(one.kind == kind and _is_as_said(one, tool) for one in self._shape.tools_if):
+                return ""
+        return f"it has a tool of the type {ascii(kind)[:80]}, which the service carries out"
+
+
+def _is_as_said(wanted: Tool, tool: dict[str, Any]) -> bool:
+    if not {plain(key) for key in tool} <= {plain(field) for field in wanted.fields}:
+        return False
+    found: Any = tool
+    for step in wanted.where:
+        found = (
+            {plain(key): value for key, value in found.items()}.get(plain(step)) if isinstance(found, dict) else None
+        )
+    return type(found) is type(wanted.value) and found == wanted.value
 
 
 _OPAQUE = {"inputschema", "parameters", "parametersjsonschema", "responseschema", "responsejsonschema", "schema"}
@@ -122,7 +181,7 @@ _ARGUMENTS = {"input", "args", "arguments", "response"}
 _CALLED = {"tooluse", "functioncall", "functionresponse"}
 
 
-def _objects(body: dict[str, Any], service: Service) -> Iterator[dict[str, Any]]:
+def _objects(body: dict[str, Any], shape: Shape) -> Iterator[dict[str, Any]]:
     """Yield every object that the service reads as a part of the request."""
     waiting: list[tuple[Any, bool]] = [(body, False)]
     while waiting:
@@ -132,28 +191,14 @@ def _objects(body: dict[str, Any], service: Service) -> Iterator[dict[str, Any]]
         if not isinstance(one, dict):
             continue
         kind = next((value for key, value in one.items() if plain(key) == "type"), None)
-        called = called or (isinstance(kind, str) and plain(kind) in _CALLED)
+        called = one is not body and (called or (isinstance(kind, str) and plain(kind) in _CALLED))
         yield one
         for key, value in one.items():
             name = plain(key)
             if name in _OPAQUE or (called and name in _ARGUMENTS and isinstance(value, dict)):
                 continue
-            waiting.append((value, service.tool_keys != () and name in _CALLED))
+            waiting.append((value, shape.tool_keys != () and name in _CALLED))
 
 
 def _is_kind(pattern: str, kind: str) -> bool:
     return kind.startswith(pattern[:-1]) if pattern.endswith("*") else kind == pattern
-
-
-def _matches(pattern: str, path: str) -> bool:
-    wanted, found = pattern.split("/"), path.split("/")
-    return len(wanted) == len(found) and all(map(_segment, wanted, found))
-
-
-def _segment(pattern: str, segment: str) -> bool:
-    before, star, after = pattern.partition("*")
-    if not star:
-        return segment == pattern
-    inside = segment[len(before) : len(segment) - len(after)]
-    fits = segment.startswith(before) and segment.endswith(after) and len(segment) > len(before) + len(after)
-    return fits and inside.replace("-", "").replace(".", "").replace("_", "").isalnum() and inside.isascii()

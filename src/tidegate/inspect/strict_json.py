@@ -3,12 +3,14 @@
 Invariant: what is returned is what any reader would have made of these bytes, or UnclearError. Refused is what readers
 differ on: a key twice in one object, also where only case or an underline tells them apart (some readers match keys so
 loosely), bytes that are no UTF-8, a byte order mark, NaN and Infinity, halves of surrogate pairs, more than one value,
-numbers that no double holds, and nesting deeper than some can follow.
+numbers that no double holds, and nesting deeper than some can follow. So is a text of more parts than are looked at:
+each costs a hundred times its bytes.
 """
 
 from __future__ import annotations
 
 import json
+import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 DEEPEST = 100  # System.Text.Json stops at 64, protobuf at 100: what is deeper is read by some only
 _LONGEST_NUMBER = 400  # characters; a double needs at most 325
+MOST_PARTS = 200_000  # values of one text; a long conversation with a hundred tools has 50,000
+_STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)  # linear, also where none ends
 
 
 class UnclearError(ValueError):
@@ -28,6 +32,8 @@ def read(data: bytes) -> Any:
     Raises:
         UnclearError: see the head of the file.
     """
+    if len(data) > MOST_PARTS and _parts(data) > MOST_PARTS:
+        raise UnclearError(f"the body has more than {MOST_PARTS} parts")
     try:
         value = json.loads(
             data.decode(), object_pairs_hook=_object, parse_constant=_constant, parse_float=_number, parse_int=_integer
@@ -38,6 +44,12 @@ def read(data: bytes) -> Any:
         raise UnclearError("the body is no JSON in UTF-8") from error
     _check(value)
     return value
+
+
+def _parts(data: bytes) -> int:
+    # As many values as there are commas and openings outside of strings. One that is cut off counts too much at most.
+    bare = _STRINGS.sub(b"", data)
+    return bare.count(b",") + bare.count(b"[") + bare.count(b"{")
 
 
 def plain(key: str) -> str:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tidegate.model.destination import Destination
     from tidegate.model.host import Host
     from tidegate.model.limits import Limits
-    from tidegate.model.seams import Line
+    from tidegate.model.seams import Guard, Line
 
 H1 = b"http/1.1"
 H2 = b"h2"
@@ -180,15 +180,16 @@ def verifying(roots: str, alpn: tuple[bytes, ...]) -> ssl.SSLContext:
 class Contexts:
     """The ends of TLS for one task: see model.seams.Inspector. `roots` are PEM, `wall` gives Unix time in seconds.
 
-    `spoken` are the protocols that are offered on.
+    `spoken` are the protocols that are offered on; `guard` looks at calls to model services.
     """
 
-    __slots__ = ("_authority", "_leafs", "_roots", "_sessions", "_spoken", "_wall")
+    __slots__ = ("_authority", "_leafs", "_roots", "_sessions", "_spoken", "_wall", "guard")
 
     def __init__(
         self, authority: Authority, roots: str, wall: Callable[[], float], spoken: tuple[bytes, ...] = SPOKEN
     ) -> None:
         self._spoken = spoken
+        self.guard: Guard | None = None
         self._authority = authority
         self._roots = roots
         self._wall = wall
@@ -247,7 +248,7 @@ class Contexts:
         """Return what reads the HTTP/2 of one connection."""
         from tidegate.inspect.http2 import Http2
 
-        return Http2(decision, limits, open_line, failure)
+        return Http2(decision, limits, open_line, failure, self.guard)
 
     def _showing(self, host: Host, alpn: bytes) -> tuple[ssl.SSLContext, float]:
         try:

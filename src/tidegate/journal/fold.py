@@ -24,7 +24,7 @@ LINES = (
 OTHERS = "*"  # no host is called so
 KINDS = 1024  # open folds of one task, about 1 KiB each at most
 
-_Kind = tuple[str, int, object, str]
+_Kind = tuple[str, int, object, str, str]
 
 
 class _Burst:
@@ -56,11 +56,11 @@ class Fold:
         """Return what is to be written now that `event` was refused."""
         if event.at - self._began >= WINDOW:
             self._began, self._left = event.at, LINES
-        kind = (event.host, event.port, event.reason, event.rule)
+        kind = (event.host, event.port, event.reason, event.rule, event.path)
         burst = self._bursts.get(kind)
         if burst is None and not self._left:
-            kind = (OTHERS, 0, event.reason, "")
-            event = event.replace(host=OTHERS, port=0, rule="", address="", fix="", detail="")
+            kind = (OTHERS, 0, event.reason, "", "")
+            event = event.replace(host=OTHERS, port=0, rule="", address="", fix="", detail="", path="")
             burst = self._bursts.get(kind)
         if burst is None:
             out = self._make_room()

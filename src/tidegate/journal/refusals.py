@@ -70,6 +70,8 @@ def _blocked(event: Event) -> Line:
     }  # fmt: skip
     if event.address:
         fields["address"] = event.address
+    if event.path:
+        fields["path"] = event.path
     if event.count != 1:
         fields["count"] = event.count
     return ("net.blocked", fields)

@@ -16,8 +16,9 @@ class Event(Value, hot=True):
     equal refusals were folded; `fix` is the decision's: what would allow it. `detail` says what the
     client's first bytes inside a tunnel were: `tls`, `tls-no-sni`, `clear-http`, `ssh`, `other`, or '' where there
     were none. `kept` says that it stayed open when its task was moved to another phase (POL-7). `seen` is the number
-    under which it was shown while it was open, 0 where nobody looked; it is not part of the record. Never in it: header
-    values, query strings, bodies, credentials (JRN-5).
+    under which it was shown while it was open, 0 where nobody looked; it is not part of the record. `path` is there for
+    a call to a model service that was refused (INS-8), without its query. Never in it: header values, query strings,
+    bodies, credentials (JRN-5).
     """
 
     at: float
@@ -42,3 +43,4 @@ class Event(Value, hot=True):
     fix: str = ""
     kept: bool = False
     seen: int = 0
+    path: str = ""

@@ -118,6 +118,26 @@ class Reason(Enum):
         "http_request_denied",
     )
 
+    # What an agent asks of its model service (INS-8).
+    MODEL_GUARD = (
+        "model-guard",
+        "the model service would reach out for the task, or it is no call of a coding agent",
+        403,
+        "http_request_denied",
+    )
+    MODEL_BODY = (
+        "model-body",
+        "the call is larger than what is looked at",
+        413,
+        "http_request_denied",
+    )
+    MODEL_SOCKET = (
+        "model-socket",
+        "no WebSocket is made to a model service; its calls pass over HTTP",
+        426,
+        "http_request_denied",
+    )
+
     # Addresses (SPEC section 2).
     LITERAL_NOT_NAMED = (
         "literal-not-named",

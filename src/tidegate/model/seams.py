@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Protocol
 
     from tidegate.model.decision import Decision
@@ -121,6 +121,7 @@ class Line(Protocol):
 
     decision: Decision | None
     method: str
+    path: str
     status: int
     up: int
     down: int
@@ -158,48 +159,23 @@ class Streams(Protocol):
 
 
 class Scrub(Protocol):
-    """The body of one answer on its way back (inspect.clean.CleanBody), without values of secrets.
-
-    What comes out is as long as what went in, but where it is `resized`. Errors are those of wire/.
-    """
-
-    resized: bool
-
-    @property
-    def pending(self) -> bool:
-        """Whether `more` may have something, before anything else is fed."""
+    """One body on its way back (inspect.scrub.Scrub): what comes out is as long as what went in."""
 
     def feed(self, data: bytes) -> bytes:
         """Take bytes; return what can be passed on."""
-
-    def more(self) -> bytes:
-        """Return the next piece, b"" only where none is pending."""
 
     def end(self) -> bytes:
         """Return what is left."""
 
 
-class Cleaner(Protocol):
-    """Puts stand-ins in place of values in what a host answers (inspect.clean.Cleaner)."""
+class Scrubber(Protocol):
+    """Puts stand-ins in place of values in what a host answers (inspect.scrub.Scrubber)."""
+
+    def stream(self) -> Scrub:
+        """Begin one body."""
 
     def all(self, data: bytes) -> bytes:
         """Return what is whole, a head say, without values."""
-
-    def asked(self, fields: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-        """Return the fields of a request so that its answer can be read."""
-
-    def answer(
-        self,
-        status: int,
-        fields: Sequence[tuple[bytes, bytes]],
-        asked: Iterable[tuple[bytes, bytes]],
-        *,
-        empty: bool,
-    ) -> tuple[list[tuple[bytes, bytes]], Scrub | None]:
-        """Return the fields of a final answer, values still in them, and its body; None for one that is `empty`.
-
-        Raises an error of wire/ with the reason UPSTREAM_RESPONSE where it cannot be read.
-        """
 
 
 class Secrets(Protocol):
@@ -208,7 +184,7 @@ class Secrets(Protocol):
     def belong(self, host: str, port: int) -> bool:
         """Whether some secret is for this canonical host and port."""
 
-    def cleaner(self, host: str, port: int) -> Cleaner | None:
+    def scrubber(self, host: str, port: int) -> Scrubber | None:
         """Return what keeps values out of that host's answers; None where it has no secret."""
 
     def swap(
@@ -220,8 +196,53 @@ class Secrets(Protocol):
         """
 
 
+class Look(Protocol):
+    """One request to a guarded host while it is looked at (inspect.model_watch.Look)."""
+
+    why: str
+    reason: Reason
+    path: str
+    body: bool
+
+    def take(self, data: bytes | memoryview) -> None:
+        """Take bytes of the body, where `body` says that it is looked at; `why` may say then why it is refused."""
+
+    def done(self) -> bytes:
+        """The body is whole: return what is to be sent in its place, unless `why` says why it is not."""
+
+    def let_go(self) -> None:
+        """Give back what is held for it; the second call and later ones do nothing."""
+
+    def answer(self, line: str) -> bytes:
+        """Return the body of the answer that refuses, JSON in ASCII."""
+
+
+class Guard(Protocol):
+    """Looks at what an agent asks of its model services (inspect.model_watch.Guard, INS-8)."""
+
+    def covers(self, host: str, port: int) -> bool:
+        """Whether what goes there is looked at."""
+
+    def look(
+        self,
+        place: tuple[str, int],
+        method: str,
+        target: bytes,
+        fields: Sequence[tuple[bytes, bytes]],
+        *,
+        socket: bool,
+        empty: bool,
+    ) -> Look:
+        """Begin to look at a request: nothing of it may be sent where `why` says something, or before `done`."""
+
+
 class Inspector(Protocol):
-    """Reads inside TLS for one task: its authority and its ends of TLS. Memory only; the gate moves the bytes."""
+    """Reads inside TLS for one task: its authority and its ends of TLS. Memory only; the gate moves the bytes.
+
+    `guard` looks at calls to model services, where the task has some.
+    """
+
+    guard: Guard | None
 
     def covers(self, host: Host) -> bool:
         """Whether it was made for this host."""

@@ -23,7 +23,7 @@ from tidegate.policy.paths import TARGETS, normal_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from tidegate.model.decision import Decision
     from tidegate.model.rule import Alternative, Requests
@@ -72,6 +72,14 @@ def not_read(decision: Decision) -> Reason:
     if kinds == {REGISTRY}:
         return Reason.REGISTRY_NOT_READ
     return Reason.GIT_READ_ONLY if kinds == {GIT} else Reason.METHOD_NOT_ALLOWED
+
+
+def path_matcher(*patterns: str) -> Callable[[list[str]], bool]:
+    """Return what says whether a path in normal form (paths.normal_path) matches one of these patterns."""
+    tree = _Node()
+    for pattern in patterns:
+        tree.add(pattern)
+    return tree.matches
 
 
 class _Node:

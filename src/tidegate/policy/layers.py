@@ -93,6 +93,7 @@ class PolicyLayer(Value):
     never_inspected: tuple[Row, ...] = ()
     registries: str | None = None
     held: tuple[Row, ...] | None = None
+    guarded: tuple[tuple[str, int], ...] = ()
 
     @property
     def names_hosts(self) -> bool:
@@ -164,6 +165,7 @@ def join(*layers: PolicyLayer) -> Policy:
         files=_last([layer.files for layer in ordered], ""),
         never_inspected=never,
         bounds=tuple(_bounds(ordered, mirrors)),
+        guarded=tuple(dict.fromkeys(place for layer in ordered for place in layer.guarded)),
     )
 
 

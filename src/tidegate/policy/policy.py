@@ -34,6 +34,7 @@ class Policy(Value):
     lines for people about what the join left out. `files` is `strict`, `normal`, or '' where nobody has said (HLD-15).
     `never_inspected` are rows that name hosts whose TLS is not read (INS-9); verdict and phase mean nothing in them.
     `bounds` are rows whose limits hold for what they match, whatever rule lets it through.
+    `guarded` are (host, port) of model services of an agent: what it asks there is looked at (INS-8).
     """
 
     index: RuleIndex
@@ -50,6 +51,7 @@ class Policy(Value):
     files: str = ""
     never_inspected: tuple[Row, ...] = ()
     bounds: tuple[Row, ...] = ()
+    guarded: tuple[tuple[str, int], ...] = ()
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -100,6 +102,7 @@ def make_policy(
     files: str = "",
     never_inspected: tuple[Row, ...] = (),
     bounds: tuple[Row, ...] = (),
+    guarded: tuple[tuple[str, int], ...] = (),
 ) -> Policy:
     """Return a policy with these rules (rows, or Rule objects); everything left out is the strictest native default."""
     return Policy(
@@ -117,4 +120,5 @@ def make_policy(
         files,
         never_inspected,
         bounds,
+        guarded,
     )

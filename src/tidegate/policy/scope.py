@@ -3,7 +3,8 @@
 Rules of the file:
 
 * A rule with methods, paths or `git` asks for inspection of what it governs, and so does a preset of registries, which
-  are read-only (INS-7), and a secret of its hosts (`widened`). Nothing else does.
+  are read-only (INS-7), a secret of its hosts (`widened`), and an agent of its model's (`guarded`, INS-8). Nothing else
+  does.
 * The scope of an authority is made from the rules of the joined policy, once, when the task starts: what comes later
   is not covered, and is refused instead of being let through unread.
 * A host under `inspect: never` is never terminated. Where its rule has methods or paths too, no tunnel is opened: they
@@ -12,6 +13,7 @@ Rules of the file:
 
 from __future__ import annotations
 
+from tidegate.model.destination import Destination
 from tidegate.model.host import canonical_host
 from tidegate.model.rule import GIT, REGISTRY, Origin, Shape
 from tidegate.model.value import Value
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tidegate.model.decision import Decision
-    from tidegate.model.destination import Destination
     from tidegate.model.rule import Union
     from tidegate.policy.policy import Policy
 
@@ -48,6 +49,10 @@ class Scope(Value):
 def why_read(decision: Decision, policy: Policy) -> tuple[bool, str]:
     """Return whether a connection under this decision is read inside TLS, and one clause for people that says why."""
     exempt = is_exempt(decision.destination, policy)
+    if is_guarded(decision.destination, policy) and decision.verdict is not Verdict.DENY and not narrows(decision):
+        if exempt:
+            return False, "'inspect: never' names it, so what the agent asks of its model is not looked at: a tunnel"
+        return True, "it is the agent's model service: a call that has it reach out for the task is refused"
     if not narrows(decision):
         return False, f"a tunnel, its bytes are not read; {_why_not(decision, policy, exempt=exempt)}"
     kinds = {kind for union in _unions(decision) for kind, _, _ in union}
@@ -83,7 +88,16 @@ def _why_not(decision: Decision, policy: Policy, *, exempt: bool) -> str:
 
 def is_read(decision: Decision, policy: Policy) -> bool:
     """Whether a connection under this decision is terminated and read."""
-    return narrows(decision) and decision.verdict is not Verdict.DENY and not is_exempt(decision.destination, policy)
+    return (
+        (narrows(decision) or is_guarded(decision.destination, policy))
+        and decision.verdict is not Verdict.DENY
+        and not is_exempt(decision.destination, policy)
+    )
+
+
+def is_guarded(destination: Destination, policy: Policy) -> bool:
+    """Whether it is a model service whose calls are looked at, unless it is exempt (INS-8)."""
+    return (destination.host.text, destination.port) in policy.guarded
 
 
 def is_exempt(destination: Destination, policy: Policy) -> bool:
@@ -111,6 +125,9 @@ def scope_of(policy: Policy) -> Scope:
             everything = True
         else:
             suffixes[rule.key] = None
+    for host, port in policy.guarded:
+        if not is_exempt(Destination(canonical_host(host), port), policy):
+            names[host] = None
     return Scope(tuple(names), tuple(suffixes), tuple(literals), everything)
 
 

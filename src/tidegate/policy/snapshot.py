@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FORMAT = 3
+FORMAT = 4
 
 
 def to_plain(policy: Policy) -> tuple[Any, ...]:
@@ -42,6 +42,7 @@ def to_plain(policy: Policy) -> tuple[Any, ...]:
         policy.files,
         policy.never_inspected,
         policy.bounds,
+        policy.guarded,
     )
 
 
@@ -71,6 +72,7 @@ def from_plain(data: tuple[Any, ...]) -> Policy:
         files=data[15],
         never_inspected=data[16],
         bounds=data[17],
+        guarded=data[18],
     )
 
 

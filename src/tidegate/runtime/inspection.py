@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from tidegate.policy.policy import Policy
     from tidegate.runtime.secret_store import Stored
 
-PACKAGES = {"cryptography": "cryptography>=42", "h2": "h2>=4.4"}
-"""What is imported, and what is installed for it; pyproject's extra `inspect` has the same, with CODINGS."""
-CODINGS = ("brotli>=1.2", "backports.zstd>=1.1; python_version < '3.14'")
-"""What comes along where it can: without them answers of a secret's hosts are not asked for in these codings."""
+PACKAGES = {"cryptography": "cryptography>=42", "h2": "h2>=4.4", "zstandard": "zstandard>=0.22"}
+"""What is imported, and what is installed for it; pyproject's extra `inspect` has the same."""
 
 
 class Reading:
@@ -88,13 +86,15 @@ def make_reading(
     except ImportError as error:
         wanted = " ".join(repr(one) for one in PACKAGES.values())
         raise StartError(
-            f"the policy names methods or paths, and the packages that read inside TLS are not installed ({error})",
+            f"some hosts are to be read inside TLS, and the packages that read inside TLS are not installed ({error})",
             fix=f"pip install {wanted}",
             code="packages",
         ) from None
     keep_no_core()
     authority = Authority(scope, task, wall)
-    return Reading(
-        Contexts(authority, roots, wall, (H1,) if hosts else SPOKEN),
-        tuple(one.decode("ascii") for one in authority.certificates),
-    )
+    contexts = Contexts(authority, roots, wall, (H1,) if hosts else SPOKEN)
+    if policy.guarded:
+        from tidegate.inspect.model_watch import Guard
+
+        contexts.guard = Guard(policy.guarded)
+    return Reading(contexts, tuple(one.decode("ascii") for one in authority.certificates))

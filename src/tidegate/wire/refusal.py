@@ -31,8 +31,10 @@ _PHRASES = {
     403: "Forbidden",
     405: "Method Not Allowed",
     408: "Request Timeout",
+    413: "Content Too Large",
     414: "URI Too Long",
     421: "Misdirected Request",
+    426: "Upgrade Required",
     429: "Too Many Requests",
     431: "Request Header Fields Too Large",
     500: "Internal Server Error",
@@ -42,6 +44,7 @@ _PHRASES = {
     505: "HTTP Version Not Supported",
 }
 _OF_REQUESTS = frozenset({Reason.METHOD_NOT_ALLOWED})  # refused where others to the same place pass
+_UPGRADE = "Upgrade: HTTP/1.1\r\n"  # RFC 9110 section 15.5.22: with every 426
 _ALLOW = "Allow: CONNECT, DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT\r\n"  # RFC 9110 section 15.5.6: with every 405
 
 
@@ -68,17 +71,22 @@ def told(reason: Reason, line: str, *, json: bool) -> tuple[str, str]:
     return "application/json", dumps({"error": text, "reason": reason.word, "errors": [{"detail": text}]}) + "\n"
 
 
-def refusal_response(reason: Reason, line: str, *, fix: str = "", body: bool = True, json: bool = False) -> bytes:
-    """Return a whole response. `body` is false for HEAD; a reason without a status of its own answers 403."""
+def refusal_response(
+    reason: Reason, line: str, *, fix: str = "", body: bool = True, json: bool = False, told_as: bytes = b""
+) -> bytes:
+    """Return a whole response. `body` is false for HEAD; a reason without a status of its own answers 403.
+
+    `told_as` is JSON in ASCII that stands for the line.
+    """
     status = reason.status or 403
-    kind, text = told(reason, line, json=json)
+    kind, text = ("application/json", told_as.decode("ascii")) if told_as else told(reason, line, json=json)
     phrase = f"Forbidden by tidegate: {reason.sentence}" if reason in _OF_REQUESTS else _PHRASES[status]
     return (
         f"HTTP/1.1 {status} {phrase}\r\n"
         f"Content-Type: {kind}\r\n"
         f"Content-Length: {len(text)}\r\n"
         f"Proxy-Status: {proxy_status(reason, fix)}\r\n"
-        f"{_ALLOW if status == 405 else ''}"
+        f"{_ALLOW if status == 405 else _UPGRADE if status == 426 else ''}"
         "Connection: close\r\n"
         "\r\n"
         f"{text if body else ''}"

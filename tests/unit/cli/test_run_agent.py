@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.accounts import need_roots_files
+from tests.client_programs import trusting
+from tests.clients.kit import shown
 from tests.lab.api import Lab
 from tests.product import PYTHON, Product
 
@@ -17,15 +19,15 @@ ASKED = """\
 import sys, urllib.request
 for host in sys.argv[1:] or ["api.anthropic.com"]:
     try:
-        urllib.request.urlopen(f"https://{{host}}/", timeout=10)
+        print(host, urllib.request.urlopen(f"https://{{host}}/", timeout=10).status)
     except OSError as error:
-        print(host, "certificate" if "CERTIFICATE" in str(error) else error)
+        print(host, error)
 """
-REACHED = "api.anthropic.com certificate\n"  # the tunnel stood, and the lab's authority is not one that Python knows
+REACHED = "api.anthropic.com 200\n"
 WAITS = f"net: {API} · refused, would wait for approval; the command line asks no one"
 REFUSED = f"{WAITS} (no-rule)"
 DENIED = f"net: {API} · refused, a rule denies it"
-TUNNELED = f"net: {API} · tunneled (harness:claude)"
+READ = f"net: {API} · inspected (harness:claude)"
 
 
 @pytest.fixture(params=["root", "user"] if os.geteuid() == 0 else ["user"])
@@ -35,6 +37,8 @@ def product(request: pytest.FixtureRequest, tmp_path: Path, lab: Lab) -> Product
         lab.dns.set(host, A=[address])
         lab.origin("http", address, 443, tls=host)
     product = Product(tmp_path, user=request.param == "user")
+    os.chmod(shown(product, lab.ca_file), 0o644)
+    product.environment.update(trusting(shown(product, lab.ca_file)))
     put(product, product.home / "agents", "claude")
     product.environment["PATH"] = f"{product.home / 'agents'}:{product.environment['PATH']}"
     return product
@@ -69,7 +73,7 @@ def test_the_agent_that_runs_reaches_its_model(product: Product) -> None:
             f"tidegate: note: {program} is taken for Claude Code, which reaches its model: {API} (harness:claude); "
             "--harness claude adds its other hosts"
         )
-        assert TUNNELED in lines
+        assert READ in lines
         assert any(line.startswith("net: platform.claude.com:443 · refused") for line in lines)
 
 
@@ -103,13 +107,13 @@ def test_a_script_of_the_workspace_gets_nothing_in_silence(product: Product) -> 
     assert REFUSED in done.stderr.splitlines()
     done = product.run("--harness", "claude", "--", "claude", "api.anthropic.com", "platform.claude.com")
     assert done.stdout.startswith(REACHED)
-    assert TUNNELED in done.stderr.splitlines()
+    assert READ in done.stderr.splitlines()
     assert "net: platform.claude.com:443 · tunneled (harness:claude)" in done.stderr.splitlines()
     product.environment["PATH"] = before
     done = product.run("--share", str(product.home / "agents"), "--", "claude")
     assert REFUSED in done.stderr.splitlines()
     done = product.run("--share", f"{product.home / 'agents'}:ro", "--", "claude")
-    assert TUNNELED in done.stderr.splitlines()
+    assert READ in done.stderr.splitlines()
 
 
 def test_no_task_can_put_its_own_program_there(product: Product) -> None:
@@ -140,11 +144,11 @@ def test_no_task_can_put_its_own_program_there(product: Product) -> None:
         (["--policy", "p.yaml"], f"net: {API} · refused, no rule allows it (no-rule)"),
         (["--phase", "install"], f"{REFUSED} · install"),
         (["--harness", "claude", "--deny", API], f"{DENIED} (command-line)"),
-        (["--harness", "claude", "--profile", "closed"], TUNNELED),
-        (["--harness", "claude", "--policy", "p.yaml"], TUNNELED),
-        (["--harness", "claude", "--policy", "locked.yaml"], TUNNELED),
+        (["--harness", "claude", "--profile", "closed"], READ),
+        (["--harness", "claude", "--policy", "p.yaml"], READ),
+        (["--harness", "claude", "--policy", "locked.yaml"], READ),
         (["--harness", "claude", "--policy", "denies.yaml"], f"{DENIED} (policy)"),
-        (["--allow", API], f"net: {API} · tunneled (command-line)"),
+        (["--allow", API], f"net: {API} · inspected (command-line)"),
     ],
 )  # fmt: skip
 def test_the_policy_stays_above_it(product: Product, options: list[str], line: str) -> None:
@@ -173,7 +177,7 @@ def test_a_harness_file_of_ones_own(product: Product) -> None:
     text = 'name: mine\ncommand: mine\nnetwork: {requires: ["*.anthropic.com:443"]}\n'
     write(product, "mine.yaml", text)
     done = product.run("--harness", "mine.yaml", "--", "mine", "api.anthropic.com", "anthropic.com")
-    assert f"net: {API} · tunneled (harness:mine)" in done.stderr.splitlines()
+    assert f"net: {API} · inspected (harness:mine)" in done.stderr.splitlines()
     assert any(line.startswith("net: anthropic.com:443 · refused") for line in done.stderr.splitlines())
     assert "harness mine adds *.anthropic.com:443 (unverified: *.anthropic.com:443)" in done.stderr
     write(product, "sh.yaml", "name: sh\ncommand: sh\n")

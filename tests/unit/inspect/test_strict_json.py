@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.inspect.strict_json import DEEPEST, UnclearError, plain, read
+from tidegate.inspect.strict_json import DEEPEST, MOST_PARTS, UnclearError, plain, read
 
 KEYS = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
 LEAVES = (
@@ -89,3 +89,19 @@ def test_what_readers_differ_on_is_refused(data: bytes) -> None:
 def test_its_neighbours_are_read(data: bytes) -> None:
     """INS-8: the same key in two objects, whole pairs, large numbers, the deepest that is allowed."""
     assert read(data) == json.loads(data)
+
+
+@pytest.mark.parametrize("one", ["[]", "{}", "0", '""', "[[]]"])
+def test_more_parts_than_are_looked_at_are_unclear(one: str) -> None:
+    """INS-8: a body of 32 MiB in the smallest of parts would cost a hundred times that; long texts pass."""
+    with pytest.raises(UnclearError, match="more than"):
+        read(f"[{','.join([one] * (MOST_PARTS + 1))}]".encode())
+    text = "a[{,:\\" * MOST_PARTS
+    assert read(json.dumps([text, text]).encode()) == [text, text]
+
+
+@pytest.mark.parametrize("data", [b'"' + b'\\"' * 2_000_000, b'["' + b"\\\\" * 1_000_000, b'"' * 2_000_001])
+def test_a_text_without_an_end_costs_no_more_than_its_length(data: bytes) -> None:
+    """INS-8: whoever sends it waits as long as for any other; a search that begins anew at each quote takes hours."""
+    with pytest.raises(UnclearError):
+        read(data)

@@ -37,6 +37,12 @@ def test_what_spoke_inside_a_tunnel_is_recorded() -> None:
     assert json.loads(line_of(event(detail="tls-no-sni")))["detail"] == "tls-no-sni"
 
 
+def test_the_path_of_a_refused_call_is_there_and_no_other() -> None:
+    """INS-8, JRN-5: of calls to a model service."""
+    assert json.loads(line_of(event(path="/v1/files")))["path"] == "/v1/files"
+    assert "path" not in json.loads(line_of(event()))
+
+
 @given(st.text(), st.text())
 def test_any_text_is_one_ascii_line_that_reads_back(host: str, rule: str) -> None:
     """JRN-5, B07: hosts are escaped, so no text ends a line, moves a cursor or turns the writing direction."""

@@ -11,7 +11,7 @@ from tidegate.policy.alternatives import narrows
 from tidegate.policy.decide import decide
 from tidegate.policy.policy import Policy, make_policy
 from tidegate.policy.rows import rule_row
-from tidegate.policy.scope import Scope, is_read, scope_of, widened
+from tidegate.policy.scope import Scope, is_read, scope_of, why_read, widened
 
 GET = RuleLimits(requests=only(methods=("GET",)))
 PATHS = RuleLimits(requests=only(paths=("/a/**",)))
@@ -86,3 +86,25 @@ def test_hosts_of_secrets_are_in_the_scope_too() -> None:
     scope = widened(Scope(names=("a.test",)), ["a.test", "b.test", "[2001:db8::1]", "1.2.3.4"])
     assert (scope.names, scope.literals) == (("a.test", "b.test"), ("2001:db8::1", "1.2.3.4"))
     assert not widened(Scope(), [])
+
+
+@pytest.mark.parametrize(
+    ("never", "scope", "read", "why"),
+    [
+        ((), Scope(names=("api.anthropic.com",)), True, "it is the agent's model service"),
+        (("api.anthropic.com",), Scope(), False, "'inspect: never' names it, so what the agent asks"),
+    ],
+)
+def test_the_model_service_of_an_agent_is_read(never: tuple[str, ...], scope: Scope, read: bool, why: str) -> None:
+    """INS-8, INS-9: whatever rule lets it through, and not where the policy says never; other ports are not."""
+    rules = (("api.anthropic.com", BYTES), ("b.test", BYTES))
+    policy = policy_of(*rules, never=never).replace(guarded=(("api.anthropic.com", 443),))
+    assert scope_of(policy) == scope
+    decision = decide(policy, to("api.anthropic.com:443"), Phase.RUNTIME)
+    assert is_read(decision, policy) is read
+    told, clause = why_read(decision, policy)
+    assert (told, why in clause) == (read, True)
+    for other in ("api.anthropic.com:8443", "b.test:443"):
+        decision = decide(policy, to(other), Phase.RUNTIME)
+        assert not is_read(decision, policy)
+        assert why_read(decision, policy)[0] is False

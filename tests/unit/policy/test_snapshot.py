@@ -31,6 +31,7 @@ FULL = make_policy(
     setup=("npm", "ci"),
     notes=("a note",),
     never_inspected=(row("*.pinned.test"),),
+    guarded=(("api.anthropic.com", 443),),
 )
 
 

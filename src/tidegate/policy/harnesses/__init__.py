@@ -18,6 +18,7 @@ from tidegate.model.value import Value
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.harnesses.compiled import HARNESSES
 from tidegate.policy.layers import PolicyLayer
+from tidegate.policy.model_hosts import guarded_by
 from tidegate.policy.rows import rule_row
 
 TYPE_CHECKING = False
@@ -82,20 +83,17 @@ def built_in_for(command: str) -> Harness | None:
 
 
 def harness_layer(harness: Harness, hosts: Iterable[HarnessHost] | None = None) -> PolicyLayer:
-    """Return what a harness adds to a policy: all of its hosts, or these of them."""
-    return PolicyLayer(
-        Layer.HARNESS,
-        f"harness {harness.name}",
-        tuple(
-            rule_row(
-                host.rule,
-                Verdict.ALLOW,
-                Phase.RUNTIME,
-                harness.rule_name,
-                host.source,
-                Origin.HARNESS,
-                Layer.HARNESS,
-            )
-            for host in (harness.hosts if hosts is None else hosts)
-        ),
+    """Return what a harness adds to a policy: all of its hosts, or these; the model's among them are guarded."""
+    rows = tuple(
+        rule_row(
+            host.rule,
+            Verdict.ALLOW,
+            Phase.RUNTIME,
+            harness.rule_name,
+            host.source,
+            Origin.HARNESS,
+            Layer.HARNESS,
+        )
+        for host in (harness.hosts if hosts is None else hosts)
     )
+    return PolicyLayer(Layer.HARNESS, f"harness {harness.name}", rows, guarded=guarded_by(rows))

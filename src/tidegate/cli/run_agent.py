@@ -1,0 +1,36 @@
+"""`tidegate run` of an agent: which one the command is, and that what was looked at is what runs (POL-12)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidegate.runtime.agent import named_agent, recognised_agent, require_way_out
+
+if TYPE_CHECKING:
+    from tidegate.cli.run_options import RunOptions
+    from tidegate.runtime.agent import Agent
+    from tidegate.runtime.task import Order
+
+
+def agent_of(options: RunOptions, order: Order) -> Agent | None:
+    """Return the agent that the command is, by a person's word or by its name and place.
+
+    Raises:
+        TidegateError: for a harness that is not this command's, or that would not find the gate.
+    """
+    agent: Agent | None = None
+    if options.harness:
+        agent = named_agent(options.harness, order.command[0], order.phase)
+    elif options.container is None:  # what runs in one is the image's, of which nothing is known here
+        written = (order.folder, *(share.path for share in options.shares if not share.readonly))
+        agent = recognised_agent(order.command[0], order.phase, order.environ, order.folder, written)
+    if agent is not None:
+        require_way_out(agent, order.capture)
+    return agent
+
+
+def as_looked_at(order: Order, agent: Agent | None) -> Order:
+    """Return the order with the program that was looked at: a search along PATH inside could find something else."""
+    if agent is None or not agent.program or agent.doubt or "/" in order.command[0]:
+        return order
+    return order.replace(command=(agent.program, *order.command[1:]))

@@ -1,0 +1,37 @@
+"""The hosts of model services that are known, and which of them a harness's rules lead to (INS-8).
+
+What may be asked of each is in inspect/model_services.py; here are only the names, for whoever decides what is read.
+All of them speak HTTPS on its own port and on no other.
+"""
+
+from __future__ import annotations
+
+from tidegate.model.destination import Destination
+from tidegate.model.host import canonical_host
+from tidegate.policy.decide import matches_host
+from tidegate.policy.rows import PORT, rule_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tidegate.policy.rows import Row
+
+HTTPS = 443
+MODEL_HOSTS = {
+    "api.anthropic.com": "anthropic",
+    "api.openai.com": "openai",
+    "chatgpt.com": "codex",
+    "generativelanguage.googleapis.com": "google",
+    "api.factory.ai": "factory",
+    "api.eu.factory.ai": "factory",
+    "app.factory.ai": "factory",
+}
+"""Host -> the service that answers there."""
+
+
+def guarded_by(rows: Iterable[Row]) -> tuple[tuple[str, int], ...]:
+    """Return the known model hosts, with their port, that some of these rules match, be it by a wildcard."""
+    rules = [rule_of(row) for row in rows if row[PORT] in {None, HTTPS}]
+    places = [Destination(canonical_host(host), HTTPS) for host in MODEL_HOSTS]
+    return tuple((place.host.text, place.port) for place in places if any(matches_host(rule, place) for rule in rules))
