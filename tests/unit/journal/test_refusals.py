@@ -23,7 +23,7 @@ def test_a_refusal_is_a_line_and_its_host_one_more_once() -> None:
 def test_a_refused_call_to_a_model_service_has_its_path() -> None:
     """INS-8: host and path; calls of other paths are not folded into one."""
     lines = RefusalLines()
-    told = [lines.take(event(path=path)) for path in ("/v1/files", "/v1/batches")]
+    told = [lines.take(refused(path=path)) for path in ("/v1/files", "/v1/batches")]
     assert [fields["path"] for found in told for word, fields in found if word == "net.blocked"] == [
         "/v1/files",
         "/v1/batches",
