@@ -6,7 +6,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.lab.plugin", "tests.client_programs", "tests.engines"]
+pytest_plugins = ["tests.lab.plugin", "tests.client_programs", "tests.engines", "tests.holds.launcher"]
 
 # A deadline would measure the machine: the suite runs in parallel, on whatever CI has.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])

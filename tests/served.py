@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 PATIENCE = 30.0  # seconds
 
 
-def until(condition: Callable[[], Any], what: str = "it did not happen") -> Any:
-    """Wait until something is so, and return it."""
+def until(condition: Callable[[], Any], what: object = "it did not happen") -> Any:
+    """Wait until something is so, and return it; `what` is printed where it is not."""
     end = time.monotonic() + PATIENCE
     while not (found := condition()):
-        assert time.monotonic() < end, what
+        assert time.monotonic() < end, str(what)
         time.sleep(0.01)
     return found
 

@@ -24,6 +24,22 @@ if TYPE_CHECKING:
 
     from tidegate.holds.inside import TaskSockets
     from tidegate.model.errors import StartError
+
+    class ServeAgain(Protocol):
+        """Makes the sockets of a task's gate anew, where those before are gone with who served them."""
+
+        def __call__(
+            self,
+            deliver: Callable[[TaskSockets], None],
+            met: tuple[tuple[str, int], ...],
+            capture_ports: tuple[int, ...],
+            /,
+        ) -> None:
+            """As `deliver` of Hold.launch; `met` and the ports as in LaunchSpec, as the policy has them now.
+
+            Raises:
+                StartError: when they cannot be made, or the fence leaks.
+            """
 else:
     Protocol = object
 
@@ -92,6 +108,8 @@ class RunningTask:
         self.after: list[Callable[[], None]] = []  # what is given back when nothing of it is left
         self.said: dict[int | None, str] = {}  # what its watcher means by an exit status
         self.last_words = ""
+        self.serve_again: ServeAgain | None = None  # makes the gate's sockets anew: a task that outlives its gate
+        self.kept: tuple[int, ...] = ()  # descriptors that this needs
         self._status: int | None = None
 
     def send(self, message: str) -> None:

@@ -27,6 +27,7 @@ FIELDS = (
     "host", "port", "verdict", "how", "reason", "rule", "name", "source", "fix", "phase", "count", "bytes_up",
     "bytes_down",
 )  # fmt: skip
+_KIND = FIELDS.index("count")  # what stands before it says what kind of connection it is
 _SENTENCES = {reason.word: reason.sentence for reason in Reason}
 _QUIET_ENDS = frozenset((Reason.ALLOWED.word, Reason.IDLE_TIMEOUT.word, Reason.CLIENT_GONE.word, Reason.STOPPING.word))
 _REFUSED = How.REFUSED.value
@@ -94,6 +95,17 @@ def row_of(event: Event, count: int, up: int, down: int) -> Row:
         up,
         down,
     )
+
+
+def merged(rows: Iterable[Row]) -> list[Row]:
+    """Return rows with those of one kind added up, in the order in which each kind first stands."""
+    found: dict[tuple[object, ...], Row] = {}
+    for row in rows:
+        kind = tuple(row[:_KIND])
+        before = found.get(kind, (*kind, 0, 0, 0))
+        sums = (int(had) + int(has) for had, has in zip(before[_KIND:], row[_KIND:], strict=True))
+        found[kind] = (*kind, *sums)  # type: ignore[assignment]
+    return list(found.values())
 
 
 def is_refusal(verdict: str, how: str, reason: str) -> bool:

@@ -1,16 +1,20 @@
-"""What differs for a task in a container: its host name, its variables, whom it trusts, and its engine's relays."""
+"""What differs for a task in a container: host name, variables, whom it trusts, its relays, and how long it lives."""
 
 from __future__ import annotations
 
 import os
 
+from tidegate.holds.inside import PORTS
 from tidegate.model.errors import NotSavedError, StartError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tidegate.holds.hold import Container, Hold
+    from tidegate.holds.hold import Container, Hold, RunningTask
+    from tidegate.runtime.comeback import Comeback
+    from tidegate.runtime.link import Link
+    from tidegate.runtime.task import Order
 
 
 def with_relay(container: Container, state: str) -> Container:
@@ -74,3 +78,16 @@ def trusted_in(engine: str, image: str, environ: Mapping[str, str]) -> tuple[str
     if not places:
         texts.append(roots_of(environ))
     return joined((*texts, *extra_roots(environ))), places
+
+
+def comeback_of(link: Link, task: RunningTask, order: Order) -> Comeback | None:
+    """Return what leads this task from its server to the next one; None where it ends with its gate."""
+    if task.serve_again is None:
+        return None
+    from tidegate.runtime.server_link import ServerLink
+
+    if not isinstance(link, ServerLink):
+        return None
+    from tidegate.runtime.comeback import Comeback
+
+    return Comeback(link, task, order.state, ports=order.capture == PORTS)

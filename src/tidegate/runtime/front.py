@@ -22,8 +22,9 @@ from tidegate.model.errors import EXIT_CANNOT_START
 from tidegate.runtime.children import end_child, exit_status, is_in_state, is_lost, see_off
 from tidegate.runtime.grace import Due, Grace
 from tidegate.runtime.jobs import Action, Happening, Mode, react
-from tidegate.runtime.outcome import GATE_GONE, WATCHER_GONE, WAY_GONE, Outcome, ended, not_executed, say
+from tidegate.runtime.outcome import GATE_GONE, WATCHER_GONE, Outcome, ended, not_executed, say
 from tidegate.runtime.signals import SignalInbox, from_keyboard, stop_by
+from tidegate.runtime.ways import Ways
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from tidegate.holds.hold import RunningTask
     from tidegate.holds.stdio import StdioPlan
     from tidegate.runtime.ask_screen import AskScreen
+    from tidegate.runtime.comeback import Comeback
     from tidegate.runtime.relay import Channel
     from tidegate.runtime.terminal import Terminal
 else:
@@ -51,6 +53,7 @@ class Front:
     on it goes to `on_gate_message`, which says why the task must end, or ''. A `gate_pid` is our child: one that was
     stopped counts as gone. `gone` is what is said then, '' where the task has nothing to lose by it. `last` says that
     nobody comes after this command who needs our standard streams. `asking` puts questions to who is at the terminal.
+    `comeback` is for a task that need not end with its server.
     """
 
     def __init__(
@@ -65,15 +68,15 @@ class Front:
         on_gate_message: Callable[[bytes], str] | None = None,
         gone: str = GATE_GONE,
         asking: AskScreen | None = None,
+        comeback: Comeback | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._task = task
         self._stdio = stdio
-        self._gate_fd = -1 if gate_fd is None else gate_fd
+        self._ways = Ways(gate_fd, on_gate_message, gone, task.way, comeback)
+        self._ways.tell = self._say
         self._gate_pid = gate_pid
         self._inbox = inbox if inbox is not None else SignalInbox.install()
-        self._on_gate_message = on_gate_message
-        self._gone = gone
         self._asking = asking
         self._clock = clock
         self._last = last
@@ -108,6 +111,7 @@ class Front:
                 self._terminal.leave()
             if self._control_open:
                 self._task.kill()
+            self._ways.close()
             see_off(self._task)
             if self._master >= 0:
                 os.close(self._master)
@@ -177,10 +181,9 @@ class Front:
                 self._on_signal(number)
         if self._task.control in ready and self._control_open:
             self._hear_init()
-        if self._gate_fd in ready and self._gate_fd >= 0:
-            self._hear_gate()
-        if self._task.way in ready and self._control_open:
-            self._lose(WAY_GONE)
+        why = self._ways.look(ready)
+        if why and self._outcome is None and self._control_open:
+            self._lose(why)
         for channel in [*self._outward, *self._inward]:
             if channel.move(ready):
                 self._grace.moved(self._clock())
@@ -192,8 +195,7 @@ class Front:
 
     def _watch(self) -> None:
         init = self._task.control if self._control_open else -1
-        way = -1 if self._gate_lost else self._task.way
-        masks = {fd: select.POLLIN for fd in (self._inbox.fd, init, self._gate_fd, way) if fd >= 0}
+        masks = {fd: select.POLLIN for fd in (self._inbox.fd, init, *self._ways.watched()) if fd >= 0}
         channels = [*self._outward, *self._inward]
         if self._terminal is not None and self._keyboard is not None and not self._terminal.gone:
             masks[self._terminal.fd] = 0  # a hang-up is reported whatever is asked for
@@ -247,28 +249,19 @@ class Front:
         elif words[0] == "failed":
             self._outcome = Outcome(EXIT_CANNOT_START, started=False, exec_errno=int(words[2]), exec_kind="cannot")
 
-    def _hear_gate(self) -> None:
-        try:
-            data = os.read(self._gate_fd, 65536)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        why = self._gone if not data else self._on_gate_message(data) if self._on_gate_message else ""
-        self._gate_fd = self._gate_fd if data else -1
-        if why and self._outcome is None and self._control_open:
-            self._lose(why)
-
     def _lose(self, sentence: str) -> None:
         """A part that holds the task's way out is gone: say so once, and end the task."""
         if self._gate_lost:
             return
         self._gate_lost = True
         self._leave_questions()
-        say(sentence, raw=self._terminal is not None and self._terminal.entered)
+        self._say(sentence)
         self._send(f"signal {_signal.SIGTERM}")
         self._send(f"signal {_signal.SIGCONT}")  # a stopped command cannot end
         self._grace.gate_lost(self._clock())
+
+    def _say(self, sentence: str) -> None:
+        say(sentence, raw=self._terminal is not None and self._terminal.entered)
 
     def _look_at_children(self) -> None:
         """End a gate or a watcher that was stopped, since calls would hang; see a watcher's end (it has no channel)."""

@@ -47,6 +47,8 @@ class Link:
         self._counted: tuple[list[Row], int] | None = None
         self._failed: StartError | None = None  # what the gate said that it could not do
         self.known = False  # it has taken in what is to be run
+        self.returning = False  # it has said that it ends, and that the task may come to the next one
+        self.gap = False  # a gate before this one was killed: what it counted is in the task's record only
         self.authority: tuple[str, ...] = ()  # certificates that the task is to trust, once that is known (INS-2)
         self.variables: dict[str, str] = {}  # of the task, that stand for secrets; likewise (INS-5)
         self.on_question: Callable[[Sequence[Any]], None] | None = None  # hears of questions, where they are asked here
@@ -122,6 +124,7 @@ class Link:
         while (message := self._whole_frame()) is not None:
             if message[0] == "end":
                 why = f"tidegate: {message[1]}"
+                self.returning = len(message) > 2 and bool(message[2])
             elif message[0] == "summary":
                 self._counted = message[1], message[2]
             else:

@@ -11,6 +11,7 @@ from _socket import AF_UNIX, SO_RCVTIMEO, SOCK_CLOEXEC, SOCK_STREAM, SOL_SOCKET,
 from struct import pack
 
 from tidegate import __version__
+from tidegate.journal.summary import merged
 from tidegate.model.errors import StartError, UsageError
 from tidegate.runtime.channel import ChannelClosedError
 from tidegate.runtime.link import Link
@@ -20,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from tidegate.journal.summary import Row
 
 SERVER_GONE = "tidegate: the server is gone; the task's network is cut off and it is being ended"
 SERVER_GONE_LATE = "tidegate: the server was gone before the command ended; its record may be incomplete"
@@ -34,6 +37,12 @@ class ServerLink(Link):
     gone_late = SERVER_GONE_LATE
     gone_early = "the server ended before the task began"
     again = "start it again: tidegate serve; or run without it: --no-server"
+
+    def __init__(self, channel: socket, warn: Callable[[str], None]) -> None:
+        super().__init__(channel, warn)
+        self._order: list[Any] = []  # what it was told of the command, but for the policy
+        self._earlier: list[tuple[list[Row], int]] = []  # the counts of servers before
+        self._asked: dict[int, Any] = {}  # questions that are open
 
     def dumps(self, value: Any) -> bytes:
         """Write it as JSON."""
@@ -56,14 +65,65 @@ class ServerLink(Link):
 
     def configure(self, order: dict[str, Any]) -> None:
         """Tell the server of the task of a `run`. It is not waited for: the hold is built meanwhile."""
+        self._order = ["run", {name: value for name, value in order.items() if name != "policy"}]
         self._say(["run", {**order, "version": __version__}])
 
     def join(self, order: dict[str, Any]) -> dict[str, Any]:
         """Tell the server of one more command of a task it has; return what it says of that task."""
+        self._order = ["exec", order]
         answer: dict[str, Any] = self._ask(["exec", {**order, "version": __version__}], "ready")
         self.known = True
         self.authority = tuple(answer.get("authority", ()))
         return answer
+
+    # To the next server, with a command that runs already (HLD-8).
+
+    def leave(self) -> None:
+        """The server is gone: keep what it counted, and ask nobody what it asked any more."""
+        self.channel.close()
+        self._buffer.clear()
+        self.returning = False
+        self._keep_counted()
+        for question in list(self._asked.values()):
+            self._tell(("closed", question))
+
+    def rejoin(self, before: ServerLink) -> dict[str, Any]:
+        """Tell this server of what `before` told the one that is gone; return what it says of the task."""
+        word, order = before._order
+        answer: dict[str, Any] = self._ask([word, {**order, "version": __version__, "again": True}], "ready")
+        self.known = True
+        return answer
+
+    def ahead(self) -> bytes:
+        """Return what was read and not taken yet."""
+        return bytes(self._buffer)
+
+    def take_over(self, channel: int, ahead: bytes) -> None:
+        """Go on with this channel, of which that much was read."""
+        self.channel = socket(fileno=channel)
+        self._buffer += ahead
+
+    def finish(self) -> tuple[list[Row], int] | None:
+        """End the conversation and return the counts of all servers that the command was behind."""
+        counted = super().finish()
+        if counted is None or not self._earlier:
+            return counted
+        self._keep_counted()
+        return list(merged(row for rows, _more in self._earlier for row in rows)), sum(one[1] for one in self._earlier)
+
+    def _keep_counted(self) -> None:
+        counted, self._counted = self._counted, None
+        if counted is not None:
+            self._earlier.append(counted)
+        else:
+            self.gap = True
+
+    def _tell(self, message: tuple[Any, ...]) -> None:
+        if message[0] == "asked":
+            self._asked[message[1]["id"]] = message[1]
+        elif message[0] == "closed":
+            self._asked.pop(message[1]["id"], None)
+        super()._tell(message)
 
     def do(self, verb: str, **order: Any) -> Any:
         """Have the server do something with a task, and return its answer.

@@ -15,7 +15,7 @@ from tidegate.model.errors import StartError
 from tidegate.model.value import Value
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.runtime.channel import ASK, NO_ONE
-from tidegate.runtime.container_task import in_container, node_name, trusted_in, with_relay
+from tidegate.runtime.container_task import comeback_of, in_container, node_name, trusted_in, with_relay
 from tidegate.runtime.environment import task_environment, without_proxies
 from tidegate.runtime.inspection import need_readable, wants_inspection
 
@@ -250,6 +250,7 @@ def run_behind_gate(
             on_gate_message=link.heard,
             gone=link.gone,
             asking=asking,
+            comeback=comeback_of(link, running, order) if phase == order.phase else None,
         )
 
     kept_from = None
@@ -274,6 +275,8 @@ def run_behind_gate(
         from tidegate.runtime.outcome import gone_late
 
         outcome = gone_late(outcome, link.gone_late)
+    elif link.gap and order.log:
+        rows, more = _rows_from_log(order.log)
     else:
         rows, more = counted
     return Ended(outcome, tuple(rows), more, sentence)

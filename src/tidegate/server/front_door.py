@@ -7,12 +7,11 @@ that a front speaks with a gate of its own and with the server alike:
                      ["exec", {"version", "task", "command", "hold", ...}]             a command of a created task
                      ["task", verb, {"version", ...}]                                  see task_desk.py
     server -> front  ["ready", {...}], or ["failed", what, fix, code] and the end; for a task ["done", result]
-    server -> front  with --ask: ["asked", question] when one of its task opens or changes, ["closed", question]
-    front -> server  ["answer", number, answer], ["unattended"] when its terminal is gone
-    front -> server  ["sockets", roles] with descriptors, ["begin", Unix time], ["next", phase, roles] with descriptors,
-                     ["finish"]
+    with --ask       server: ["asked", question] when one of its task opens or changes, ["closed", question];
+                     front: ["answer", number, answer], ["unattended"] when its terminal is gone
+    front -> server  ["sockets", roles] and ["next", phase, roles] with descriptors, ["begin", Unix time], ["finish"]
     server -> front  ["serving"], and at the end ["summary", rows, more]
-                     ["warn", line] and ["end", why] at any time; after the second the end follows
+                     ["warn", line] and ["end", why, whether it may come to the next server] at any time
     end of file      the front is gone: its command has ended, and with it the task of a run
 
 Rules of the file: only this user's processes outside of every task are heard (peers.py). A frame that is none ends
@@ -37,7 +36,6 @@ from tidegate.model.verdict import Phase
 from tidegate.policy.policy import make_policy
 from tidegate.policy.snapshot import from_json
 from tidegate.runtime.channel import ASK, LENGTH, MAX_FRAME, descriptors_of, frame
-from tidegate.runtime.services import Services
 from tidegate.runtime.task import ports_of
 from tidegate.server.background import start
 from tidegate.server.peers import refusal
@@ -283,11 +281,14 @@ class _Front:
     async def _run(self, order: dict[str, Any]) -> None:
         _check_version(order)
         self._check_free()
-        # Without a gate there is none that could decide.
-        policy = from_json(order["policy"]) if order["policy"] is not None else make_policy()
-        task = await self._registry.begin_run(order, policy, by=BY)
+        if order.get("again"):
+            task = await self._registry.come_back(order)
+            met: Any = task.met((task.phase,), [int(one[1]) for one in order.get("publish", ())])
+        else:
+            policy = from_json(order["policy"]) if order["policy"] is not None else make_policy()  # none: no gate
+            task, met = await self._registry.begin_run(order, policy, by=BY), order.get("met", {})
         try:
-            await self._start_exec(task, order, order.get("met", {}))
+            await self._start_exec(task, order, met)
         finally:
             if self._exec is None:  # it has no command with which it could end
                 await self._registry.end(task, by=BY)
@@ -296,10 +297,9 @@ class _Front:
         _check_version(order)
         self._check_free()
         task = self._registry.get(order["task"])
-        setup = self._registry.set_up_of(task, order["hold"])
+        setup = () if order.get("again") else self._registry.set_up_of(task, order["hold"])
         phases = (Phase.INSTALL, task.phase) if setup else (task.phase,)
-        met = {phase.value: Services(task.policy_in_force(), phase).met for phase in phases}
-        await self._start_exec(task, order, met, setup)
+        await self._start_exec(task, order, task.met(phases), setup)
 
     def _check_free(self) -> None:
         if self._exec is not None:

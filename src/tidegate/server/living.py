@@ -22,13 +22,14 @@ from tidegate.model.reason import Reason
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.runtime.inspection import make_reading, wants_inspection
 from tidegate.runtime.served import serve_sockets
+from tidegate.runtime.services import Services
 from tidegate.runtime.trust import roots_of
 from tidegate.server.books import ExecBooks
 from tidegate.server.changes import changed
 from tidegate.server.shapes import task_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from tidegate.gate.gate import Gate
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
 
 RUN, CREATED = "run", "created"
 """A task of `run` ends with its command; a created one when somebody ends it."""
+
+RETURNING = ("docker", "podman")
+"""Holds whose commands outlive a server: their fronts lead them to the next one (HLD-8)."""
 
 
 class Living:
@@ -86,6 +90,7 @@ class Living:
         self.remembered: tuple[Remembered, ...] = ()
         self.paused = False
         self.ending = False
+        self.leaving = False  # its server ends and it does not: it is kept for the next one
         self.container: dict[str, Any] | None = None  # what its commands run in by default (HLD-4), with `hold`
         self.set_up = False  # its policy's set-up command has ended well, or is not to run
         self.setting_up: Exec | None = None  # the command before which it runs now
@@ -110,6 +115,10 @@ class Living:
     def policy_in_force(self) -> Policy:
         """Return what decides now."""
         return changed(self.policy, self.operator, self.remembered)
+
+    def met(self, phases: Iterable[Phase], ports: Sequence[int] = ()) -> dict[str, tuple[tuple[str, int], ...]]:
+        """Return by phase the services of this machine that are met inside; `ports` are those that it publishes."""
+        return {phase.value: Services(self.policy_in_force(), phase, ports).met for phase in phases}
 
     def view(self, questions: int = 0) -> dict[str, Any]:
         """Return the task as the API shows it."""

@@ -12,7 +12,6 @@ Rules of the file:
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import time
 from typing import TYPE_CHECKING
@@ -20,12 +19,11 @@ from typing import TYPE_CHECKING
 from tidegate.holds.hold import WITHOUT_GATE
 from tidegate.journal.tasklog import MAX_BYTES, UNBOUNDED, TaskLog
 from tidegate.model.errors import StartError, UsageError
-from tidegate.model.verdict import Phase, Verdict
-from tidegate.policy.snapshot import from_json
+from tidegate.model.verdict import Phase
 from tidegate.runtime.state import LOG_NAME, make_task_folder, new_task_id, sweep_tasks
 from tidegate.server.background import in_thread
 from tidegate.server.books import TaskBooks
-from tidegate.server.living import CREATED, RUN, Exec, Living
+from tidegate.server.living import CREATED, RETURNING, RUN, Exec, Living
 from tidegate.server.shapes import task_shape_of_record
 from tidegate.state.folders import folder_key
 
@@ -157,35 +155,6 @@ class Register:
     def _own_log(self, task: Living) -> str:
         return os.path.join(make_task_folder(self._state, task.id), LOG_NAME)
 
-    async def revive(self, record: TaskRecord) -> None:
-        """Take in a created task that a server before this one left, with what the operator had changed.
-
-        Raises:
-            StartError, NotSavedError, ValueError, KeyError, TypeError: when that cannot be.
-        """
-        task = Living(
-            id=record.id,
-            kind=CREATED,
-            name=record.name,
-            folder=record.folder,
-            command=(),
-            phase=record.phase,
-            policy=from_json(json.loads(record.policy)),
-            created_at=record.created_at,
-            hold=record.hold,
-            network=record.network,
-            wait_seconds=record.wait_seconds,
-            by=record.by,
-        )
-        kept = json.loads(record.operator)
-        task.operator = {text: Verdict(verdict) for text, verdict in kept["rules"].items()}
-        task.paused = bool(kept["paused"])
-        task.set_up = bool(kept.get("set_up"))
-        task.container = kept.get("container")
-        if kept.get("setting_up"):
-            task.phase = Phase.RUNTIME  # the server ended in its midst: it runs again before the next command
-        await self._adopt(task, self._own_log(task), rotate=True, again=True)
-
     async def begin_run(self, order: dict[str, Any], policy: Policy, *, by: str) -> Living:
         """Take in the task of a `run`, as its front describes it.
 
@@ -218,18 +187,7 @@ class Register:
         if len(self._tasks) >= MOST_TASKS:
             raise StartError(f"{MOST_TASKS} tasks live already", fix="tidegate task end", code="too-many-tasks")
         if log:
-            task.books = TaskBooks(
-                TaskLog(
-                    log,
-                    task.id,
-                    clock=self._clock,
-                    warn=lambda line: self._ledger.on_loop(lambda: _warn(task, line)),  # it comes on the gate's thread
-                    max_bytes=MAX_BYTES if rotate else UNBOUNDED,
-                    also=self._ledger.connection,
-                ),
-                self._gate.busy,
-                lambda line: self._ledger.refused(task, line),
-            )
+            task.books = self._books(task, log, rotate=rotate)
         self._tasks[task.id] = task
         try:
             task.remembered = await self._ledger.task_created(task, again=again)
@@ -239,6 +197,20 @@ class Register:
                 task.books.log.close()
             raise
         self.tell(task)
+
+    def _books(self, task: Living, log: str, *, rotate: bool) -> TaskBooks:
+        return TaskBooks(
+            TaskLog(
+                log,
+                task.id,
+                clock=self._clock,
+                warn=lambda line: self._ledger.on_loop(lambda: _warn(task, line)),  # it comes on the gate's thread
+                max_bytes=MAX_BYTES if rotate else UNBOUNDED,
+                also=self._ledger.connection,
+            ),
+            self._gate.busy,
+            lambda line: self._ledger.refused(task, line),
+        )
 
     # Commands.
 
@@ -340,7 +312,7 @@ class Register:
         self._ledger.exec_ended(exec_, counted)
         if task.setting_up is exec_:
             await self._leave_set_up(task, Phase.RUNTIME)
-        if task.kind == RUN:
+        if task.kind == RUN and not task.leaving:
             await self._bury(task, "ended")
         else:
             self.tell(task)
@@ -371,16 +343,20 @@ class Register:
         await self._ledger.task_ended(task, outcome)
 
     async def stop(self, why: str) -> None:
-        """The server ends: so do the tasks of `run`, and every command; created tasks live on in the store."""
+        """The server ends: so do the tasks of `run`, and every command.
+
+        Created tasks live on in the store, and so do those of `run` in containers: their fronts wait for the next one.
+        """
         for task in self.living():  # first of all: what becomes of a thousand takes a while to be kept
-            _tell_end(task, why)
+            task.leaving = task.kind == RUN and task.hold in RETURNING
+            _tell_end(task, why, stopping=True)
         for error in await asyncio.gather(*map(self._part, self.living()), return_exceptions=True):
             if error is not None:
                 raise error
 
     async def _part(self, task: Living) -> None:
         await self._end_execs(task)
-        if task.kind == CREATED and task.books is not None:
+        if (task.kind == CREATED or task.leaving) and task.books is not None:
             books, task.books = task.books, None
             await self._gate.call(books.close)
 
@@ -389,9 +365,9 @@ class Register:
         self._ledger.publish("task", self.view(task))
 
 
-def _tell_end(task: Living, why: str) -> None:
+def _tell_end(task: Living, why: str, *, stopping: bool = False) -> None:
     for exec_ in task.execs.values():
-        exec_.say(["end", why])
+        exec_.say(["end", why, stopping and exec_.hold in RETURNING])
 
 
 def _warn(task: Living, line: str) -> None:

@@ -1,7 +1,8 @@
 """The server: one process with the gate of all tasks, the questions, the action log, the front door and the API.
 
 The main thread runs asyncio; the gate has a thread of its own (gate_thread.py). What a server that was killed left
-is put right at the start (HLD-8): its tasks of `run` have ended with it and are marked so, created ones live on.
+is put right at the start (HLD-8): its tasks of `run` have ended with it and are marked so, created ones live on, and
+those of `run` in containers are expected back (returning.py).
 The order of `stop` is the promise: nobody new, open questions refused, commands told and ended, connections closed
 and recorded, then the store and the log.
 """
@@ -30,6 +31,7 @@ from tidegate.server.gate_thread import GateThread
 from tidegate.server.ledger import Ledger
 from tidegate.server.place import Place
 from tidegate.server.presence import Presence
+from tidegate.server.returning import may_return
 from tidegate.server.shapes import question_shape, rule_shape
 from tidegate.server.tasks import Registry
 from tidegate.server.terminals import Terminals
@@ -174,13 +176,11 @@ class Server:
     async def _put_right(self) -> None:
         # HLD-8: what a server that was killed left.
         left = await in_thread(lambda: self.store.tasks(living=True, limit=1 << 30))
-        lost = [TaskEnd(record.id, self.wall(), LOST) for record in left if record.owner_pid]
+        lost = [TaskEnd(record.id, self.wall(), LOST) for record in left if not may_return(record)]
         await in_thread(self.store.end_tasks, lost)
         for end in lost:
             self.log.append("task.ended", end.id, outcome=LOST)
-        for record in left:
-            if record.owner_pid:
-                continue
+        for record in filter(may_return, left):
             try:
                 await self.registry.revive(record)
             except (TidegateError, ValueError, KeyError, TypeError, IndexError) as error:

@@ -23,7 +23,7 @@ from tidegate.server.changes import canonical
 from tidegate.server.ledger import remembered_of
 from tidegate.server.living import Living, denied_now
 from tidegate.server.open_view import OpenView
-from tidegate.server.register import Register
+from tidegate.server.returning import Returning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tidegate.server.ledger import Ledger
 
 
-class Registry(Register):
+class Registry(Returning):
     """See the head of the file."""
 
     def __init__(self, state: str, gate: GateThread, ledger: Ledger, *, clock: Callable[[], float]) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import socket
 
-from tidegate.holds.container.enter import check_here, join, serve_inside
+from tidegate.holds.container.enter import check_here, close_namespaces, join, namespaces_of, serve_inside
 from tidegate.holds.container.transport import Way
 from tidegate.holds.container.weakness import weaknesses
 from tidegate.model.errors import StartError
@@ -64,7 +64,11 @@ class Attached:
         Raises:
             StartError: when that cannot be done, or the fence leaks.
         """
-        serve_inside(self.pid, way, deliver, rootless=self._rootless, again=again)
+        namespaces = namespaces_of(self.pid, rootless=self._rootless)
+        try:
+            serve_inside(namespaces, way, deliver, again=again)
+        finally:
+            close_namespaces(namespaces)
 
     def _look(self) -> None:
         """See that the network is its own, and has nothing but loopback."""

@@ -47,11 +47,24 @@ _ENGINES_OWN = frozenset(code << 8 for code in (1, 125, 126, 127))
 class ContainerTask(RunningTask):
     """A command in a container. `pid` is the init that attends it; `kill` and `wait` end the containers, too."""
 
-    def __init__(self, pid: int, control_fd: int, pty_master: int | None, keeper: Keeper, channel: Channel) -> None:
+    def __init__(
+        self, pid: int, control_fd: int, pty_master: int | None, keeper: Keeper, channel: Channel, way: Way
+    ) -> None:
         super().__init__(pid, control_fd, pty_master)
         self.way = channel.descriptor
+        self.kept = channel.kept
+        self.serve_again = self._serve_again
+        self._wanted = way
         self._channel = channel  # what it holds open is the way: it lasts as long as the task
         self._keeper = keeper
+
+    def _serve_again(
+        self,
+        deliver: Callable[[TaskSockets], None],
+        met: tuple[tuple[str, int], ...],
+        capture_ports: tuple[int, ...],
+    ) -> None:
+        self._channel.serve_again(self._wanted.replace(met=met, capture_ports=capture_ports), deliver)
 
     def wait(self) -> int:
         """Wait for the end of init and have the containers removed."""
@@ -107,7 +120,8 @@ class ContainerHold:
         folder = WorkFolder(wish.state)
         channel: Channel | None = None
         try:
-            channel = transport.open(engine, _way(spec, name, labels, folder.path), deliver)
+            way = _way(spec, name, labels, folder.path)
+            channel = transport.open(engine, way, deliver)
             worker = create_worker(engine, spec, plan, channel, name=name, labels=labels, folder=folder.path)
         except BaseException as error:
             if channel is not None:
@@ -119,7 +133,7 @@ class ContainerHold:
 
                 forget(engine, wish.state)
             raise
-        return self._attend(spec, worker, channel, folder)
+        return self._attend(spec, worker, channel, folder, way)
 
     def sweep(self, state: str = "") -> None:
         """Remove the containers whose owner has ended."""
@@ -132,7 +146,7 @@ class ContainerHold:
 
         return choose(self.engine, wish.transport, state=wish.state, image=wish.relay_image)
 
-    def _attend(self, spec: LaunchSpec, worker: str, channel: Channel, folder: WorkFolder) -> ContainerTask:
+    def _attend(self, spec: LaunchSpec, worker: str, channel: Channel, folder: WorkFolder, way: Way) -> ContainerTask:
         engine = self.engine
 
         def finish() -> None:
@@ -156,7 +170,7 @@ class ContainerHold:
             if message == "pty":
                 master = descriptors[0]
             elif message == "probed":
-                return ContainerTask(pid, ours, master, keeper, channel)
+                return ContainerTask(pid, ours, master, keeper, channel, way)
             elif message.startswith("failed "):
                 break
         os.kill(pid, signal.SIGKILL)

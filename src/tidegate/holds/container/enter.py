@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from tidegate.holds.container.engine import Engine
     from tidegate.holds.container.transport import Channel, Way
 
+Namespaces = list[tuple[int, int]]
+"""Descriptors of namespaces and their kinds, in the order in which they are joined."""
+
 _KNOCKED = (_socket.AF_INET, _socket.AF_INET6, _socket.AF_UNIX)  # the holder has tried the others
 HOST = "tidegate"
 """The host name inside."""
@@ -45,14 +48,24 @@ class Entered:
 
     descriptor = -1
 
-    def __init__(self, engine: Engine, container: str, name_server: str) -> None:
+    def __init__(self, engine: Engine, container: str, name_server: str, namespaces: Namespaces) -> None:
         self.network: tuple[str, ...] = ("--network", f"container:{container}")
         self.name_server = name_server
         self.container = container
+        self.kept = tuple(descriptor for descriptor, _ in namespaces)
+        self._namespaces = namespaces
         self._engine = engine
+        self._pid = os.getpid()
+
+    def serve_again(self, way: Way, deliver: Callable[[TaskSockets], None]) -> None:
+        """Make the gate's sockets anew, in this very network; see Channel.serve_again."""
+        serve_inside(self._namespaces, way, deliver, again=True)
 
     def close(self) -> None:
         """Remove the holder. What served it is the gate's."""
+        if os.getpid() == self._pid:
+            close_namespaces(self._namespaces)
+            self._namespaces = []
         self._engine.discard(self.container)
 
 
@@ -84,15 +97,18 @@ class Entering:
     def open(self, engine: Engine, way: Way, deliver: Callable[[TaskSockets], None]) -> Channel:
         """Make the network, hand its sockets over and prove it; see Transport.open."""
         container = start_holder(engine, way)
+        namespaces: Namespaces = []
         try:
             pid = engine.pid(container)
             check_here(engine, container, pid)
-            serve_inside(pid, way, deliver, rootless=engine.facts().rootless)
+            namespaces = namespaces_of(pid, rootless=engine.facts().rootless)
+            serve_inside(namespaces, way, deliver)
             check_process(engine.pid(container), pid)
         except BaseException:
+            close_namespaces(namespaces)
             engine.remove(container)
             raise
-        return Entered(engine, container, GATE4 if way.capture != OFF else "")
+        return Entered(engine, container, GATE4 if way.capture != OFF else "", namespaces)
 
 
 ENTERING = Entering()
@@ -140,9 +156,9 @@ def start_holder(engine: Engine, way: Way) -> str:
 
 
 def serve_inside(
-    pid: int, way: Way, deliver: Callable[[TaskSockets], None], *, rootless: bool, again: bool = False
+    namespaces: Namespaces, way: Way, deliver: Callable[[TaskSockets], None], *, again: bool = False
 ) -> None:
-    """Make the sockets in the network of this process, hand them over, and have the fence tried from there.
+    """Make the sockets in this network, hand them over, and have the fence tried from there.
 
     `again`: it was done before, and its sockets are gone with who served them.
 
@@ -155,7 +171,7 @@ def serve_inside(
     if child == 0:
         os.close(ours)
         targets = [one for one in canaries.targets if one[0] in _KNOCKED] if canaries else []
-        _be_inside(theirs, pid, way, targets, canaries.word if canaries else b"", rootless=rootless, again=again)
+        _be_inside(theirs, namespaces, way, targets, canaries.word if canaries else b"", again=again)
     os.close(theirs)
     try:
         _attend(ours, deliver)
@@ -202,12 +218,11 @@ def _explain(stage: str, code: int, text: str) -> StartError:
 
 def _be_inside(
     wire: int,
-    pid: int,
+    namespaces: Namespaces,
     way: Way,
     targets: Sequence[tuple[int, int, object]],
     word: bytes,
     *,
-    rootless: bool,
     again: bool,
 ) -> NoReturn:
     stage = "join"
@@ -215,8 +230,8 @@ def _be_inside(
         from tidegate.holds.init import fresh_signals
 
         fresh_signals()
-        control.close_all_but((wire,))
-        join(pid, rootless=rootless)
+        control.close_all_but((wire, *(descriptor for descriptor, _ in namespaces)))
+        _go_into(namespaces)
         stage = "loopback"
         network.raise_loopback()
         stage = "listener"
@@ -240,17 +255,43 @@ def _be_inside(
     os._exit(0)
 
 
-def join(pid: int, *, rootless: bool) -> None:
-    """Go into the network namespace of a process; for a rootless engine through its user namespace.
+def namespaces_of(pid: int, *, rootless: bool) -> Namespaces:
+    """Open what leads into the network namespace of a process; for a rootless engine through its user namespace.
+
+    A namespace stays what it is, whoever gets the process's number later.
 
     Raises:
-        OSError: when the kernel does not let us.
+        StartError: where this user may not.
     """
-    kinds = [("net", linux.CLONE_NEWNET)]
-    if rootless:
-        kinds.insert(0, ("user", linux.CLONE_NEWUSER))
-    opened = [(os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC), flag) for kind, flag in kinds]
-    for descriptor, flag in opened:
+    kinds = [("user", linux.CLONE_NEWUSER)] if rootless else []
+    opened: Namespaces = []
+    for kind, flag in (*kinds, ("net", linux.CLONE_NEWNET)):
+        try:
+            opened.append((os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC), flag))
+        except OSError as error:
+            close_namespaces(opened)
+            raise _explain("join", error.errno or 0, "") from None
+    return opened
+
+
+def close_namespaces(namespaces: Namespaces) -> None:
+    """Let go of them."""
+    for descriptor, _ in namespaces:
+        os.close(descriptor)
+
+
+def join(pid: int, *, rootless: bool) -> None:
+    """Go into the network namespace of a process.
+
+    Raises:
+        StartError, OSError: when the kernel does not let us.
+    """
+    namespaces = namespaces_of(pid, rootless=rootless)
+    _go_into(namespaces)
+
+
+def _go_into(namespaces: Namespaces) -> None:
+    for descriptor, flag in namespaces:
         linux.call("setns", descriptor, flag)
         os.close(descriptor)
 

@@ -33,10 +33,15 @@ class Relayed:
         self.network: tuple[str, ...] = ("--network", f"container:{container}")
         self.container = container
         self.descriptor = life.fileno()
+        self.kept: tuple[int, ...] = ()
         self._engine = engine
         self._sockets = sockets
         self._life = life
         self._pid = os.getpid()
+
+    def serve_again(self, way: Way, deliver: Callable[[TaskSockets], None]) -> None:  # noqa: ARG002 - all is as it was
+        """Hand the gate a new socket in the folder that the relay has; see Channel.serve_again."""
+        self._sockets.deliver_again(deliver)
 
     def close(self) -> None:
         """Remove the relay. In a child that removes for us, the descriptors are not there."""

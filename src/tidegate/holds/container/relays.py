@@ -58,6 +58,21 @@ class Sockets:
         with self.gate:
             deliver(TaskSockets((PROXY,), (self.gate.fileno(),)))
 
+    def deliver_again(self, deliver: Callable[[TaskSockets], None]) -> None:
+        """Make the gate's socket anew, in the place of the one that is gone with who served it; also in a child.
+
+        Raises:
+            StartError: when it cannot be made, or who serves it does not refuse what is never allowed.
+        """
+        name = relay.NAMES[relay.GATE]
+        try:
+            os.unlink(os.path.join(self.folder, name))
+            self.gate = _listen(self.folder, name)
+        except OSError as error:
+            raise StartError(f"{self.folder}/{name} cannot be made: {error.strerror}", code="listener") from None
+        self.deliver(deliver)
+        check_refused(_ask(self.folder, name))
+
     def close(self) -> None:
         """Give them back."""
         self.gate.close()
@@ -216,9 +231,35 @@ def ask_gate(engine: Engine, container: str, port: int) -> None:
     Raises:
         StartError: where that is not refused by the gate.
     """
+    check_refused(engine.run("exec", container, *relay_image.COMMAND, "ask", str(port), _request()))
+
+
+def _request() -> str:
     host = selftest.NEVER_ALLOWED.decode()
-    request = f"CONNECT {host} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {selftest.MARK.decode()}"
-    said = engine.run("exec", container, *relay_image.COMMAND, "ask", str(port), request)
+    return f"CONNECT {host} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {selftest.MARK.decode()}"
+
+
+def _ask(folder: str, name: str) -> str:
+    """The first line of what a gate's socket answers, ask it what is never allowed."""
+    fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as wire:
+            wire.settimeout(_PATIENCE)
+            wire.connect(f"/proc/self/fd/{fd}/{name}")
+            wire.sendall(_request().encode("ascii") + b"\r\n\r\n")
+            return wire.recv(1000).partition(b"\r")[0].decode("ascii", "replace")
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    finally:
+        os.close(fd)
+
+
+def check_refused(said: str) -> None:
+    """See that this is how a gate refuses a name that is never allowed.
+
+    Raises:
+        StartError: where it is not.
+    """
     words = said.split(" ", 2)
     if len(words) < 2 or not words[0].startswith("HTTP/1.") or words[1] != "403":
         raise selftest_failed(f"the gate did not refuse a name that is never allowed (it said {said[:60]!r})")

@@ -59,6 +59,16 @@ class Channel(Protocol):
     network: tuple[str, ...]  # options of `create` that put the worker behind it
     name_server: str  # the address that the worker's resolv.conf names; '' where look-ups are not captured
     descriptor: int  # readable once the way is broken; -1 where its container's end says it all
+    kept: tuple[int, ...]  # descriptors that `serve_again` needs
+
+    def serve_again(self, way: Way, deliver: Callable[[TaskSockets], None]) -> None:
+        """Hand the gate new sockets, in place of those that are gone with who served them; also in a child.
+
+        `way` is what was opened, with what the policy says by now; `deliver` is as in Transport.open.
+
+        Raises:
+            StartError: when that cannot be done, or the fence leaks.
+        """
 
     def close(self) -> None:
         """End it and remove all that was made for it. Never raises; may be called twice."""

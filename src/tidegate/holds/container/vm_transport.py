@@ -51,6 +51,7 @@ class Carried:
     def __init__(self, engine: Engine, way: Way) -> None:
         self.network: tuple[str, ...] = ()
         self.descriptor = -1
+        self.kept: tuple[int, ...] = ()
         self.relay = self.carrier = self.volume = ""
         self.keys = os.path.join(way.state, PLACE, way.name)
         self.sockets: Sockets | None = None
@@ -58,6 +59,11 @@ class Carried:
         self.life: socket.socket | None = None
         self._engine = engine
         self._pid = os.getpid()
+
+    def serve_again(self, way: Way, deliver: Callable[[TaskSockets], None]) -> None:  # noqa: ARG002 - all is as it was
+        """Hand the gate a new socket in the folder that the listener leads to; see Channel.serve_again."""
+        assert self.sockets is not None
+        self.sockets.deliver_again(deliver)
 
     def close(self) -> None:
         """Remove all of it. In a child that removes for us, the descriptors are not there."""

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidegate.holds.container.engine import DOCKER, Engine
-from tidegate.holds.container.enter import ENTERING, check_here, serve_inside
+from tidegate.holds.container.enter import ENTERING, check_here, close_namespaces, namespaces_of, serve_inside
 from tidegate.holds.container.transport import ENTER, Way
 from tidegate.holds.inside import MOULD, PROXY, TaskSockets
 from tidegate.model.errors import StartError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can enter a network that an engine of root's made")
 
@@ -43,7 +43,7 @@ def way(**more: object) -> Way:
     return Way(**whole)
 
 
-def refusing(made: list[TaskSockets], status: bytes = b"403 Forbidden") -> object:
+def refusing(made: list[TaskSockets], status: bytes = b"403 Forbidden") -> Callable[[TaskSockets], None]:
     """Be a gate that answers this to everything."""
 
     def deliver(sockets: TaskSockets) -> None:
@@ -61,6 +61,15 @@ def refusing(made: list[TaskSockets], status: bytes = b"403 Forbidden") -> objec
     return deliver
 
 
+def serve(pid: int, wanted: Way, deliver: Callable[[TaskSockets], None]) -> None:
+    """Serve the network of a process."""
+    namespaces = namespaces_of(pid, rootless=False)
+    try:
+        serve_inside(namespaces, wanted, deliver)
+    finally:
+        close_namespaces(namespaces)
+
+
 def close(made: list[TaskSockets]) -> None:
     """Close what a gate was given."""
     for sockets in made:
@@ -73,7 +82,7 @@ def test_the_gate_listens_in_there(other: int) -> None:
     """The socket is at 127.0.0.1:3128 of that network and of no other, and the fence is tried from there (HLD-4)."""
     made: list[TaskSockets] = []
     try:
-        serve_inside(other, way(published=(80,)), refusing(made), rootless=False)  # type: ignore[arg-type]
+        serve(other, way(published=(80,)), refusing(made))
         (sockets,) = made
         assert set(sockets.roles) == {PROXY, MOULD}
         seen = subprocess.run(
@@ -96,7 +105,7 @@ def test_a_gate_that_lets_pass_stops_the_start(other: int, answer: bytes) -> Non
     made: list[TaskSockets] = []
     try:
         with pytest.raises(StartError, match="did not refuse"):
-            serve_inside(other, way(), refusing(made, answer), rootless=False)  # type: ignore[arg-type]
+            serve(other, way(), refusing(made, answer))
     finally:
         close(made)
 
@@ -107,7 +116,7 @@ def test_a_network_that_is_this_machines_own_is_found_out() -> None:
     made: list[TaskSockets] = []
     try:
         with pytest.raises(StartError, match="self-test"):
-            serve_inside(os.getpid(), way(port=0), refusing(made), rootless=False)  # type: ignore[arg-type]
+            serve(os.getpid(), way(port=0), refusing(made))
     finally:
         close(made)
 
@@ -115,7 +124,7 @@ def test_a_network_that_is_this_machines_own_is_found_out() -> None:
 def test_a_process_that_is_gone_is_an_error() -> None:
     """Nobody to enter: one line that names the other ways (HLD-7)."""
     with pytest.raises(StartError, match="cannot be entered"):
-        serve_inside(1 << 22, way(), lambda _sockets: None, rootless=False)
+        serve(1 << 22, way(), lambda _sockets: None)
 
 
 def test_a_process_that_is_another_ones_is_not_entered(other: int) -> None:

@@ -1,0 +1,219 @@
+"""Commands in containers that a server ends under, with traffic, and that go on behind the next one (HLD-8)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.engines import IMAGE
+from tests.holds.launcher import PATIENCE
+from tests.served import Served, until
+from tidegate.cli.main import main
+from tidegate.holds.container import relay_image
+from tidegate.holds.container.engine import Engine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.holds.launcher import Launcher
+    from tests.lab.api import Lab
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
+
+# Five at once ask for what is let through, and for what is not, as fast as they get answers.
+LOAD = """\
+ask() {
+  while :; do
+    if wget -q -O- http://a.test/ >/dev/null 2>&1; then echo ok; else echo no; fi
+    wget -q -O- http://b.test/ 2>/dev/null && echo LEAK
+  done
+}
+for one in 1 2 3 4; do ask & done
+ask
+"""
+
+
+class Busy:
+    """A command whose lines are counted as they come."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.lines: list[str] = []
+        self._errors: list[str] = []
+        self._threads = [
+            threading.Thread(target=self._read, args=(process.stdout, self.lines), daemon=True),
+            threading.Thread(target=self._read, args=(process.stderr, self._errors), daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @staticmethod
+    def _read(stream: object, lines: list[str]) -> None:
+        for line in stream:  # type: ignore[attr-defined]
+            lines += [line.rstrip("\n")]  # as they come
+
+    def __str__(self) -> str:
+        return f"{self.process.args} {self.lines[-30:]} {self.said}"
+
+    @property
+    def said(self) -> str:
+        """What was said on standard error so far."""
+        return "\n".join(self._errors)
+
+    def goes_on(self, word: str, count: int = 20) -> None:
+        """Wait until so many more of these lines have come, and none of another kind since."""
+        begin = len(self.lines)
+        until(lambda: self.lines[begin:].count(word) >= count or self.process.poll() is not None, self)
+        assert self.process.poll() is None, self.said
+
+    def only(self, word: str, count: int = 20) -> None:
+        """Wait until all of the last so many lines are this one: what was under way before is over."""
+        until(lambda: self.lines[-count:] == [word] * count or self.process.poll() is not None, self)
+        assert self.process.poll() is None, self.said
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Tell it to end; its status."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        status = self.process.wait(PATIENCE)
+        for thread in self._threads:
+            thread.join(PATIENCE)
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+        return status
+
+
+class Ways:
+    """The server of a person, and commands behind it in one engine by one transport."""
+
+    def __init__(self, launcher: Launcher, transport: str) -> None:
+        self.launcher = launcher
+        self.capture = () if transport == "enter" else ("--capture", "off")
+        self.words = ("--hold", launcher.name, "--image", IMAGE, "--transport", transport)
+        self.busy: list[Busy] = []
+
+    def start(self, *words: str, script: str = LOAD) -> Busy:
+        """Start `run` or `exec` with a shell script."""
+        made = Busy(self.launcher.server.start(*words, *self.capture, "--", "sh", "-c", script))
+        self.busy.append(made)
+        return made
+
+    def run(self, *words: str, script: str = LOAD) -> Busy:
+        """Start a `run`."""
+        return self.start("run", *self.words, *words, script=script)
+
+    def exec(self, *words: str, script: str = LOAD) -> Busy:
+        """Start an `exec` in a task that is made for it."""
+        made = self.launcher.product.tidegate("task", "create", *words, *self.words)
+        return self.start("exec", made.stdout.strip(), script=script)
+
+    def change_everything(self) -> None:
+        """The configuration says the opposite for whatever is started from now on."""
+        config = self.launcher.product.home / ".config" / "tidegate"
+        config.mkdir(parents=True, exist_ok=True)
+        (config / "tidegate.yaml").write_text(
+            "version: 1\nnetwork:\n  runtime:\n    allow: ['b.test:80']\n    deny: ['a.test']\n"
+        )
+
+    def left(self) -> str:
+        """The containers that the engine has of this person's tasks."""
+        runs = [path.name for path in (self.launcher.product.state / "tasks").iterdir()]
+        found = [self.launcher.engine("ps", "-aq", "--filter", f"label=tidegate.run={run}") for run in runs]
+        return "".join(found).strip()
+
+
+@pytest.fixture(params=["enter", "relay"])
+def ways(request: pytest.FixtureRequest, launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ways]:
+    """By both transports that engines on this machine have."""
+    if request.param == "relay":
+        environ = launcher.environment
+        if not Engine(launcher.name, environ).has_image(relay_image.default_image()):
+            for name in ("DOCKER_HOST", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF"):
+                if name in environ:
+                    monkeypatch.setenv(name, environ[name])
+            assert main(["relay-image", "build", "--engine", launcher.name]) == 0
+    made = Ways(launcher, request.param)
+    yield made
+    for one in made.busy:
+        one.end(signal.SIGKILL)
+
+
+@pytest.fixture
+def sites(lab: Lab) -> Lab:
+    """Two sites of the toy internet; b.test is the one that nobody may reach."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    lab.dns.set("b.test", A=["1.2.3.5"])
+    lab.origin("http", "1.2.3.4", 80, body="it is a.test\n")
+    return lab
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_commands_go_on_behind_the_next_server_as_they_were(ways: Ways, sites: Lab, end: str) -> None:
+    """Under load: no way out while there is no server, the same lists behind the next one, whatever is configured.
+
+    A `run` and an `exec`, what the operator changed of the first included; what both say; nothing is left (HLD-8).
+    """
+    other = sites.origin("http", "1.2.3.5", 80, body="it is b.test\n")
+    launcher = ways.launcher
+    run, exec_ = ways.run("--allow", "a.test:80", "--allow", "c.test"), ways.exec("--allow", "a.test:80")
+    for one in (run, exec_):
+        one.goes_on("ok")
+    listed = {tuple(one["command"][:1]): one["id"] for one in launcher.server.json("task", "list")}
+    denied = launcher.product.tidegate("deny", "c.test", "--task", listed[("sh",)])
+    assert denied.returncode == 0, denied.stderr
+    getattr(launcher.server, end)()
+    for one in (run, exec_):
+        one.only("no")
+        until(lambda one=one: "without a network until it is back" in one.said, one.said)  # type: ignore[misc]
+        assert ("the server is stopping" in one.said) == (end == "stop")
+    ways.change_everything()
+    launcher.server = Served(launcher.product)
+    for one in (run, exec_):
+        until(lambda one=one: "behind its gate again" in one.said, one.said)  # type: ignore[misc]
+        one.goes_on("ok")
+    assert sorted(one["id"] for one in launcher.server.json("task", "list")) == sorted(listed.values())
+    shown = launcher.server.json("task", "show", listed[("sh",)])
+    assert len(shown["execs"]) == 1
+    assert other.connections == 0
+    for one in (run, exec_):
+        assert one.end() == 128 + signal.SIGTERM, one.said
+        assert "LEAK" not in one.lines
+        assert "net: a.test:80" in one.said
+    until(lambda: not ways.left(), "containers were left")
+
+
+def test_what_was_open_ends_with_its_server_and_nothing_hangs(ways: Ways, sites: Lab) -> None:
+    """A connection through the old gate breaks at once; the next one goes through the new gate (HLD-7, HLD-8)."""
+    sites.dns.set("a.test", A=["1.2.3.6"])
+    sites.origin("slow", "1.2.3.6", 80, size=100000, interval=0.01)
+    script = "while :; do wget -q -O- http://a.test/ | { head -c 1 >/dev/null && echo comes; cat >/dev/null; };"
+    busy = ways.exec("--allow", "a.test:80", script=script + " echo broken; done")
+    busy.goes_on("comes", 1)
+    ways.launcher.server.kill()
+    busy.goes_on("broken", 1)
+    ways.launcher.server = Served(ways.launcher.product)
+    busy.goes_on("comes", 1)
+    assert busy.end() == 128 + signal.SIGTERM, busy.said
+
+
+def test_a_task_that_is_ended_meanwhile_does_not_come_back(ways: Ways, sites: Lab) -> None:
+    """Its front is told by the next server, and the command ends with 70 (HLD-7, HLD-8)."""
+    del sites
+    busy = ways.exec("--allow", "a.test:80")
+    busy.goes_on("ok")
+    launcher = ways.launcher
+    (task,) = [one["id"] for one in launcher.server.json("task", "list")]
+    os.kill(busy.process.pid, signal.SIGSTOP)  # it comes late
+    launcher.server.kill()
+    launcher.server = Served(launcher.product)
+    assert launcher.product.tidegate("task", "end", task).returncode == 0
+    os.kill(busy.process.pid, signal.SIGCONT)
+    assert busy.process.wait(PATIENCE) == 70, busy.said
+    assert f"no living task {task!r}" in busy.said or "no living task" in busy.said
+    until(lambda: not ways.left(), "containers were left")

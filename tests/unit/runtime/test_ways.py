@@ -1,0 +1,98 @@
+"""tidegate.runtime.ways; the front with a real gate is tried in test_front.py."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from tidegate.runtime.outcome import GATE_GONE, WAY_GONE
+from tidegate.runtime.ways import Ways
+
+if TYPE_CHECKING:
+    from tidegate.runtime.comeback import Comeback
+
+
+def test_the_end_of_the_gate_is_the_tasks_and_said_once() -> None:
+    """HLD-7: what the gate says is heard before; a gate that says why is believed."""
+    gate, end = os.pipe()
+    ways = Ways(gate, lambda data: data.decode())
+    assert ways.look({}) == ""
+    os.write(end, b"why")
+    assert ways.look({gate: 1}) == "why"
+    os.close(end)
+    assert ways.look({gate: 1}) == GATE_GONE
+    assert ways.watched() == ()
+    assert ways.look({gate: 1}) == ""
+    os.close(gate)
+
+
+def test_the_end_of_the_way_is_the_tasks_and_said_once() -> None:
+    """HLD-7: a relay that ended; where there is none, and no gate, there is nothing to wait for."""
+    ways = Ways(None, way=7)
+    assert ways.watched() == (7,)
+    assert ways.look({7: 1}) == WAY_GONE
+    assert ways.look({7: 1}) == ""
+    assert Ways(None).watched() == ()
+
+
+class _Back:
+    """Comes back at once."""
+
+    def __init__(self, returning: bool, gate: int) -> None:
+        self.returning = returning
+        self.gate = gate
+        self.fd = -1
+        self.closed = False
+
+    def fileno(self) -> int:
+        return self.fd
+
+    def may_return(self) -> bool:
+        return self.returning
+
+    def begin(self) -> str:
+        self.fd = 99
+        return "gone"
+
+    def hear(self) -> tuple[list[str], int, str]:
+        self.fd = -1
+        return ["back"], self.gate, "" if self.gate >= 0 else "lost"
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _with(back: _Back, gate: int, said: list[str]) -> Ways:
+    comeback: Comeback = back  # type: ignore[assignment]
+    ways = Ways(gate, lambda data: data.decode(), comeback=comeback)
+    ways.tell = said.append
+    return ways
+
+
+def test_a_task_that_may_return_is_not_ended_by_the_end_of_its_gate() -> None:
+    """HLD-8: it is led to the next one, which is then what is watched; what a server says of others still counts."""
+    gate, end = os.pipe()
+    said: list[str] = []
+    ways = _with(_Back(returning=True, gate=42), gate, said)
+    os.write(end, b"the server is stopping")
+    assert ways.look({gate: 1}) == ""
+    os.close(end)
+    assert ways.look({gate: 1}) == ""
+    assert ways.watched() == (99,)
+    assert ways.look({99: 1}) == ""
+    assert (said, ways.watched()) == (["gone", "back"], (42,))
+    ways.close()
+    os.close(gate)
+
+
+def test_a_task_that_was_ended_or_finds_no_server_is() -> None:
+    """HLD-7: an end that is meant for this task alone, and a way that leads nowhere."""
+    gate, end = os.pipe()
+    said: list[str] = []
+    ways = _with(_Back(returning=False, gate=-1), gate, said)
+    os.write(end, b"this task was ended")
+    assert ways.look({gate: 1}) == "this task was ended"
+    os.close(end)
+    assert ways.look({gate: 1}) == ""
+    assert ways.look({99: 1}) == "lost"
+    os.close(gate)
