@@ -52,7 +52,7 @@ def _listener(port: int) -> socket:
 
 def _order(options: dict[str, str], rules: dict[str, bool]) -> dict[str, object]:
     from tidegate.model.limits import Limits
-    from tidegate.model.rule import NO_LIMITS, Layer, Origin, RuleLimits
+    from tidegate.model.rule import NO_LIMITS, Layer, Origin, RuleLimits, only
     from tidegate.model.verdict import Phase, Verdict
     from tidegate.policy.policy import make_policy
     from tidegate.policy.rows import rule_row
@@ -61,7 +61,7 @@ def _order(options: dict[str, str], rules: dict[str, bool]) -> dict[str, object]
     rows = [
         rule_row(
             *(text, Verdict.ALLOW, Phase.RUNTIME, "command-line", "--allow", Origin.WRITTEN, Layer.COMMAND_LINE),
-            limits=RuleLimits(methods=_READ) if read else NO_LIMITS,
+            limits=RuleLimits(requests=only(_READ)) if read else NO_LIMITS,
         )
         for text, read in rules.items()
     ]

@@ -151,6 +151,36 @@ def echo(conn: Connection) -> None:
     _exchange(conn, lambda head, body: reply(head + body))
 
 
+def coded(conn: Connection) -> None:
+    """The request, echoed with `codings` on it (default gzip).
+
+    Options: codings, said (what Content-Encoding says of it), headers, framing (length, chunked or close), size (of
+    the chunks, default 100), part (how much of the coded body is sent, default all).
+    """
+    from tests.coded import coded as put_on
+
+    options = conn.options
+    codings = options.get("codings", ["gzip"])
+
+    def make(head: bytes, body: bytes) -> bytes:
+        text = put_on(options.get("before", "").encode() + head + body, *codings)
+        text = text[: options.get("part", len(text))]
+        said = options.get("said", ", ".join(codings)).replace("raw-", "")
+        lines = "".join(f"{line}\r\n" for line in (f"Content-Encoding: {said}", *options.get("headers", [])))
+        if options.get("framing", "length") == "length":
+            return reply(text, options.get("status", "200 OK"), lines)
+        if options["framing"] == "close":
+            return f"HTTP/1.1 200 OK\r\nConnection: close\r\n{lines}\r\n".encode() + text
+        size = options.get("size", 100)
+        chunks = [text[at : at + size] for at in range(0, len(text), size)]
+        packed = b"".join(b"%x\r\n%b\r\n" % (len(one), one) for one in chunks) + b"0\r\n\r\n"
+        return f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{lines}\r\n".encode() + packed
+
+    if options.get("framing") == "close":
+        options["close"] = True
+    _exchange(conn, make)
+
+
 def counting(conn: Connection) -> None:
     """The body of the answer is how many requests this origin has had."""
     _exchange(conn, lambda _head, _body: reply(str(conn.origin.requests).encode()))
@@ -286,6 +316,7 @@ def script(conn: Connection) -> None:
 KINDS: dict[str, Callable[[Connection], None]] = {
     "http": http,
     "echo": echo,
+    "coded": coded,
     "counting": counting,
     "sink": sink,
     "download": download,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.runtime.inspection import PACKAGES, wants_inspection
+from tidegate.runtime.inspection import CODINGS, PACKAGES, wants_inspection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,4 +29,4 @@ def ensure_packages(say: Callable[[str], None]) -> None:
     """
     from tidegate.cli.server_packages import ensure
 
-    ensure(say, PACKAGES, "the packages that read inside TLS")
+    ensure(say, PACKAGES, "the packages that read inside TLS", CODINGS)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from tidegate.model.errors import StartError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 PACKAGES: Final[Mapping[str, str]] = {
     "starlette": "starlette>=0.46",
@@ -32,9 +32,14 @@ STAMP: Final = "tidegate-stamp"  # scripts/launcher/prepare.py leaves it in an e
 
 
 def ensure(
-    say: Callable[[str], None], packages: Mapping[str, str] = PACKAGES, what: str = "the server's packages"
+    say: Callable[[str], None],
+    packages: Mapping[str, str] = PACKAGES,
+    what: str = "the server's packages",
+    also: Sequence[str] = (),
 ) -> None:
     """See that the packages are there; install them where the environment is tidegate's own. `what` is said of them.
+
+    `also` is installed with them where it can be, and not missed.
 
     Raises:
         StartError: when they are not there and cannot be installed.
@@ -54,9 +59,9 @@ def ensure(
             return  # another start has just installed them
         say(f"installing {what} (first use)")
         argv = [sys.executable, "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
-        done = subprocess.run(
-            [*argv, *packages.values()], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
+        done = _run([*argv, *packages.values(), *also])
+        if done.returncode and also:
+            done = _run([*argv, *packages.values()])
     finally:
         os.close(lock)
     importlib.invalidate_caches()
@@ -64,6 +69,10 @@ def ensure(
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()
         why = errors[-1][:160] if errors else "no word from pip"
         raise StartError(f"{what} could not be installed ({why})", fix=fix, code="packages")
+
+
+def _run(argv: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
 
 def _missing(packages: Mapping[str, str]) -> list[str]:

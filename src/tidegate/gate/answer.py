@@ -12,7 +12,7 @@ Sources: RFC 9110 section 15.2, RFC 9112 sections 6 and 9.
 
 from __future__ import annotations
 
-from tidegate.gate.cleaned import TRAILER, CleanedBody, need_plain
+from tidegate.gate.cleaned import TRAILER, CleanedBody, cleaned
 from tidegate.gate.reactor import IN
 from tidegate.model.reason import Reason
 from tidegate.wire.body import make_body
@@ -48,6 +48,7 @@ class Answering:
         "_close",
         "_ended",
         "_exchange",
+        "_held",
         "_interim",
         "_keep_origin",
         "_proxied",
@@ -67,6 +68,7 @@ class Answering:
         self._buffer = b""
         self._seen = 0
         self._body: Body | CleanedBody | None = None
+        self._held: CleanedBody | None = None  # the body, where it is looked through
         self._keep_origin = False
         self._close = False
         self._ended = False  # all is passed on but what the client has not taken yet
@@ -84,6 +86,12 @@ class Answering:
         receive, clock = origin.source.recv_into, exchange.gate.clock
         late = clock() + TURN
         for _ in range(ROUNDS):
+            if self._pending:
+                if not self._pour():
+                    return
+                if clock() > late:
+                    break
+                continue
             try:
                 room = self._room
                 count = receive(_BUFFER, room)
@@ -106,7 +114,7 @@ class Answering:
                 return
             if exchange.answer is not self or exchange.origin is not origin or exchange.client.blocked:
                 return
-            if count < room and not through and not origin.ending:
+            if count < room and not through and not origin.ending and not self._pending:
                 return
             if clock() > late:
                 self._room = SMALL
@@ -123,6 +131,29 @@ class Answering:
         elif exchange.origin is not None:
             self.read(exchange.origin)
 
+    @property
+    def _pending(self) -> bool:
+        return self._held is not None and self._held.pending
+
+    def _pour(self) -> bool:
+        """Pass on one more piece of what a coding made of bytes that came before; False where reading stops."""
+        exchange, body = self._exchange, self._held
+        assert body is not None, "something of it waits"
+        try:
+            spans = body.more()
+            if spans:
+                self._send(b"".join(spans))
+        except WireError as error:
+            exchange.fail(error.reason)
+            return False
+        except OSError:
+            exchange.abort(Reason.CLIENT_GONE)
+            return False
+        if body.done:
+            self._end(behind=False)
+            return False
+        return not exchange.client.blocked
+
     def _take(self, origin: Origin, count: int) -> None:
         body = self._body
         if body is None:
@@ -131,8 +162,10 @@ class Answering:
         used, spans = body.feed(_VIEW[:count])
         if spans:
             self._send(spans[0] if len(spans) == 1 else b"".join(spans))
+        if used < count:
+            self._keep_origin = False  # it said something behind its answer
         if body.done:
-            self._end(behind=used < count)
+            self._end(behind=False)
 
     def _send(self, data: bytes | memoryview) -> None:
         exchange = self._exchange
@@ -180,7 +213,7 @@ class Answering:
         return (
             exchange.keep
             and exchange.body is None
-            and exchange.scrubber is None
+            and exchange.cleaner is None
             and not self._proxied
             and self._version == (1, 1)
             and self._request.method != "HEAD"
@@ -202,21 +235,23 @@ class Answering:
             exchange.fail(Reason.UPSTREAM_PROXY)
             return
         framing = response_framing(head, request.method)
+        without = exchange.without
+        if exchange.cleaner is not None:
+            head, self._held = cleaned(exchange.cleaner, head, framing, request.head)
+            if self._held is not None:
+                without |= TRAILER
         until_close = framing.kind is Kind.CLOSE
-        decode = framing.kind is Kind.CHUNKED and self._version == (1, 0)
+        chunked = not framing.empty and b"transfer-encoding" in head.names
+        decode = chunked and self._version == (1, 0)
         uploading = exchange.body is not None
         self._keep_origin = not until_close and not uploading and keeps_alive(head)
         self._close = (
             until_close or decode or uploading or not exchange.keep or (exchange.pinned and not self._keep_origin)
         )
-        scrubber, without = exchange.scrubber, exchange.without
-        if scrubber is not None and not framing.empty:
-            need_plain(head)
-            without |= TRAILER
         out = self._clean(
             response_head_bytes(head, close=self._close, client_version=self._version, decode=decode, without=without)
         )
-        self.open_ended = until_close or decode
+        self.open_ended = (until_close and not chunked) or decode
         if self._keep_origin and not self._close and self._ordinary():
             origin.heads.keep(raw, head, framing, out)
         self._begin(head.status, framing, out, rest, decode=decode)
@@ -226,7 +261,7 @@ class Answering:
         if exchange.entry is not None:
             exchange.entry.status = status
         self.begun = True
-        if framing.kind is Kind.LENGTH and framing.length == len(rest) and exchange.scrubber is None:
+        if framing.kind is Kind.LENGTH and framing.length == len(rest) and self._held is None:
             self._send(out + rest)  # all of it came at once
             self._end(behind=False)
             return
@@ -234,17 +269,16 @@ class Answering:
             self._send(out)
             self._end(behind=bool(rest))
             return
-        scrubber = exchange.scrubber
-        body: Body | CleanedBody
-        if scrubber is None:
+        body: Body | CleanedBody | None = self._held
+        if body is None:
             body = make_body(framing, Reason.UPSTREAM_RESPONSE, decode=decode)
-        else:
-            body = CleanedBody(framing, scrubber, decode=decode)
         self._body = body
         used, spans = body.feed(rest) if rest else (0, [])
         self._send(b"".join((out, *spans)))
+        if used < len(rest):
+            self._keep_origin = False
         if body.done:
-            self._end(behind=used < len(rest))
+            self._end(behind=False)
 
     def _end(self, *, behind: bool) -> None:
         if behind:
@@ -269,7 +303,9 @@ class Answering:
             return
         if isinstance(body, CleanedBody):
             try:
-                self._send(body.rest())
+                rest = body.rest()
+                if rest:
+                    self._send(rest)
             except WireError as error:
                 exchange.abort(error.reason)
                 return
@@ -280,8 +316,8 @@ class Answering:
         self._end(behind=False)
 
     def _clean(self, head: bytes) -> bytes:
-        scrubber = self._exchange.scrubber
-        return head if scrubber is None else scrubber.all(head)
+        cleaner = self._exchange.cleaner
+        return head if cleaner is None else cleaner.all(head)
 
     def _lost(self) -> None:
         exchange = self._exchange

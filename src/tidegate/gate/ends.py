@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tidegate.gate.task import Allowance, Meter, Plan
     from tidegate.gate.way import Way
     from tidegate.model.decision import Decision
-    from tidegate.model.seams import Scrubber
+    from tidegate.model.seams import Cleaner
     from tidegate.wire.body import Body
     from tidegate.wire.errors import WireError
 
@@ -50,7 +50,7 @@ class Ends:
     how = How.FORWARDED
     pinned = False
     without: frozenset[bytes] = frozenset()
-    scrubber: Scrubber | None = None  # what keeps values of secrets out of answers
+    cleaner: Cleaner | None = None  # what keeps values of secrets out of answers
 
     __slots__ = (
         "allowance", "answer", "between", "body", "buffer", "client", "closed", "deadline", "decision", "ending",

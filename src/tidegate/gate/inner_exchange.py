@@ -48,7 +48,7 @@ ALT_SVC = frozenset((b"alt-svc",))  # RFC 7838: another host, port or protocol t
 class InnerExchange(Exchange):
     """A client's connection inside TLS, from the end of both handshakes on."""
 
-    __slots__ = ("_asked", "_held", "_known", "_look", "down", "failure", "opened", "scrubber", "up")
+    __slots__ = ("_asked", "_held", "_known", "_look", "cleaner", "down", "failure", "opened", "up")
 
     how = How.INSPECTED
     pinned = True
@@ -69,7 +69,7 @@ class InnerExchange(Exchange):
         self._known: dict[bytes, InnerRequest] = {}
         destination = begun.decision.destination
         secrets = self.task.secrets
-        self.scrubber = None if secrets is None else secrets.scrubber(destination.host.text, destination.port)
+        self.cleaner = None if secrets is None else secrets.cleaner(destination.host.text, destination.port)
         gate = self.gate
         origin = self.origin = Origin(up.outlet, destination, begun.entry.address, gate.surroundings(), None, None)
         origin.sock = upstream
@@ -89,6 +89,8 @@ class InnerExchange(Exchange):
             if self.answer is None and self._only_tls_speaks():
                 mask &= OUT
         super().ready(fd, mask)
+        if self.up.ended and self.answer is not None and self.origin is not None and not self.client.blocked:
+            self.answer.read(self.origin)  # its end came with its last bytes, and its socket may stay open
         if self.origin is None and self.request is None and not self.closed and self.failure is None:
             self._over()  # the destination ended the idle connection
 
@@ -193,11 +195,11 @@ class InnerExchange(Exchange):
         assert decision is not None, "a connection that is read was allowed"
         secrets = self.task.secrets
         if secrets is not None:
-            if self.scrubber is not None and request.websocket:
+            if self.cleaner is not None and request.websocket:
                 self._not_as_it_is(Reason.NOT_INSPECTABLE, "a WebSocket cannot be kept free of a secret's value")
                 return
             try:
-                request.swap(secrets, whole=self.scrubber is not None)
+                request.swap(secrets, self.cleaner)
             except WireError as error:
                 self._not_as_it_is(error.reason, error.detail)
                 return

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidegate.gate.upstream import Proxy
     from tidegate.model.destination import Destination
-    from tidegate.model.seams import Secrets
+    from tidegate.model.seams import Cleaner, Secrets
     from tidegate.wire.framing import Framing
 
 _SECRET = frozenset({b"authorization", b"cookie", b"proxy-authorization"})
@@ -119,17 +119,16 @@ class InnerRequest(Request):
         self.content = content
         self.out = request_head_bytes(self.head, self.destination, self.path, default_port=HTTPS_PORT)
 
-    def swap(self, secrets: Secrets, *, whole: bool) -> None:
-        """Put values in place of stand-ins, in `out` alone; `whole` asks for an answer that no coding hides.
+    def swap(self, secrets: Secrets, cleaner: Cleaner | None) -> None:
+        """Put values in place of stand-ins, in `out` alone; `cleaner` is what looks through the answer, if any.
 
         Raises:
             WireError: SECRET_MISDIRECTED for a stand-in that does not belong where it is.
         """
         where = self.destination
         target, fields = secrets.swap(where.host.text, where.port, self.path, self.head.headers, tls=True)
-        if whole:
-            fields = [field for field in fields if field[0].lower() != b"accept-encoding"]
-            fields.append((b"Accept-Encoding", b"identity"))
+        if cleaner is not None:
+            fields = cleaner.asked(fields)
         names = tuple(name.lower() for name, _ in fields)
         head = RequestHead(self.head.method, target, self.head.version, tuple(fields), names)
         self.out = request_head_bytes(head, where, target, websocket=self.websocket, default_port=HTTPS_PORT)

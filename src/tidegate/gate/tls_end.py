@@ -66,13 +66,14 @@ class TlsOutlet(Outlet):
 class TlsEnd:
     """The reading side, and the outlet that belongs to it. It does not own the socket."""
 
-    __slots__ = ("_dry", "_ending", "_over", "_sock", "fd", "outlet", "tls")
+    __slots__ = ("_clean", "_dry", "_ending", "_over", "_sock", "fd", "outlet", "tls")
 
     def __init__(self, reactor: Reactor, sock: socket, tls: Tls) -> None:
         self.tls = tls
         self.fd = sock.fileno()
         self.outlet = TlsOutlet(reactor, sock, tls)
         self._sock = sock
+        self._clean = False  # TLS has nothing that is not read yet; `feed` changes that
         self._dry = False
         self._ending = False
         self._over = False
@@ -118,7 +119,7 @@ class TlsEnd:
         """Likewise, into a buffer, and return how many; 0 at the end."""
         tls = self.tls
         room = room or len(buffer)
-        if tls.drained and not self._over:
+        if self._clean:
             # Nothing is asked of TLS that it cannot have: being told so by an error costs as much as a record.
             if self._dry:
                 raise BlockingIOError
@@ -129,7 +130,9 @@ class TlsEnd:
             count = tls.read_into(buffer, room)
             if full and count is None:
                 raise OSError(ENOBUFS, "it says a lot, and nothing of it plain")  # no record is as large
-        if count and count < room and not (self._dry and tls.drained):
+        self._clean = not self._over and (count is None or (count < room and tls.drained))
+        if count and count < room and not (self._dry and self._clean):
+            self._clean = False
             count = self._fill(buffer, count, room)
         if tls.pending:
             self.outlet.tell()
@@ -162,6 +165,7 @@ class TlsEnd:
         except BlockingIOError:
             self._dry = True
             return False
+        self._clean = False
         if raw:
             self.tls.feed(raw)
             if len(raw) < RAW and not self._ending:

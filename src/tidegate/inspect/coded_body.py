@@ -1,20 +1,15 @@
-"""The codings of a request's body, taken off within bounds (RFC 9110 section 8.4): gzip and zstd, which agents send.
+"""The coding of a request's body, taken off whole and within bounds (RFC 9110 section 8.4; codings.py).
 
-Rules of the file: one coded whole and nothing behind it, or an error; what comes out is bounded before it is made, and
-so is the memory that a frame may ask for. Who reads the result sends on the result: two decoders never differ.
+Rules of the file: one coding, and the whole of it, or an error; what comes out is never more than it may be, not even
+for a moment. Who reads the result sends on the result: two decoders never differ.
 """
 
 from __future__ import annotations
 
-import zlib
+from tidegate.inspect.codings import CODINGS, Decoding
+from tidegate.wire.errors import WireError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-_GZIP = 16 + zlib.MAX_WBITS
-_WINDOW = 1 << 27  # RFC 8878 section 3.1.1.1.2 recommends 8 MiB; encoders at their highest levels take 128
-_PIECE = 256  # bytes that go in at once: no more than 64 blocks of 128 KiB come out of them (RFC 8878 section 3.1.1.2)
+PLAIN = (b"", b"identity")
 
 
 class CodedError(ValueError):
@@ -25,48 +20,31 @@ class TooLargeError(CodedError):
     """What comes out is larger than it may be."""
 
 
+def can_decode(coding: bytes) -> bool:
+    """Whether this one coding, in lower case, can be taken off here."""
+    return coding in PLAIN or coding in CODINGS
+
+
 def decoded(coding: bytes, data: bytes, most: int) -> bytes:
     """Return a body without its coding, at most so many bytes.
 
     Raises:
         TooLargeError: it would be more.
-        CodedError: it is not what the coding says, or there is something behind it.
+        CodedError: it is not what the coding says, is cut short, or grows beyond measure.
     """
-    if coding in {b"", b"identity"}:
+    if coding in PLAIN:
         return data
-    return _from_gzip(data, most) if coding == b"gzip" else _from_zstd(data, most)
-
-
-def _from_gzip(data: bytes, most: int) -> bytes:
-    reader = zlib.decompressobj(_GZIP)
+    parts, size = [], 0
     try:
-        found = reader.decompress(data, most + 1)
-    except zlib.error:
-        raise CodedError("the body is not the gzip that it says it is") from None
-    if len(found) > most:
-        raise TooLargeError("decoded, the body is too large")
-    if not reader.eof or reader.unused_data:
-        raise CodedError("the body is no one whole gzip member")
-    return found
-
-
-def _from_zstd(data: bytes, most: int) -> bytes:
-    try:
-        import zstandard
-    except ImportError:
-        raise CodedError("the body is zstd, and the package 'zstandard' is not installed") from None
-    reader: Any = zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()
-    parts, size, at = [], 0, 0
-    try:
-        while at < len(data) and not reader.eof:
-            part = reader.decompress(data[at : at + _PIECE])
-            at += _PIECE
+        decoding = Decoding((coding,))
+        decoding.put(data)
+        while decoding.pending:
+            part = decoding.take()
             size += len(part)
             if size > most:
                 raise TooLargeError("decoded, the body is too large")
             parts.append(part)
-    except zstandard.ZstdError:
-        raise CodedError("the body is not the zstd that it says it is") from None
-    if not reader.eof or reader.unused_data or at < len(data):
-        raise CodedError("the body is no one whole zstd frame")
+        decoding.end()
+    except WireError as error:
+        raise CodedError(error.detail) from None
     return b"".join(parts)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from functools import cache
 
 from tidegate.inspect import strict_json
+from tidegate.inspect.coded_body import can_decode
 from tidegate.inspect.model_services import LOOK
 from tidegate.inspect.strict_json import UnclearError, plain
 from tidegate.policy.alternatives import path_matcher
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tidegate.inspect.model_services import Call, Service, Shape, Tool
-
-CODINGS = frozenset((b"", b"identity", b"gzip", b"zstd"))
-"""Codings of a body that can be taken off (coded_body.py)."""
 
 _EMPTY: tuple[object, ...] = (None, "", [], {}, False)
 
@@ -93,7 +91,7 @@ def why_head_refused(call: Call, fields: Iterable[tuple[bytes, bytes]], *, empty
         return "the body is not application/json, and has to be read"
     if rest.strip().replace(b'"', b"") not in {b"", b"charset=utf-8"}:
         return "the body is not in UTF-8, and has to be read"
-    if found.get(b"content-encoding", b"").lower() not in CODINGS:
+    if not can_decode(found.get(b"content-encoding", b"").lower()):
         return "the body has a coding that cannot be taken off, and has to be read"
     return ""
 

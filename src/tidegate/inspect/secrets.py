@@ -16,6 +16,7 @@ from base64 import b64decode, b64encode
 from enum import Enum
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
+from tidegate.inspect.clean import Cleaner
 from tidegate.inspect.scrub import Scrubber
 from tidegate.model.reason import Reason
 from tidegate.model.value import Value
@@ -74,7 +75,7 @@ class MisdirectedError(WireError):
 class Vault:
     """The secrets of one task."""
 
-    __slots__ = ("_by_host", "_scrubbers", "_secrets")
+    __slots__ = ("_by_host", "_cleaners", "_secrets")
 
     def __init__(self, secrets: Iterable[Secret]) -> None:
         self._secrets = tuple(secrets)
@@ -82,8 +83,9 @@ class Vault:
         for secret in self._secrets:
             for host in secret.hosts:
                 self._by_host.setdefault(host, []).append(secret)
-        self._scrubbers = {
-            host: Scrubber((one.value, one.placeholder) for one in held) for host, held in self._by_host.items()
+        self._cleaners = {
+            host: Cleaner(Scrubber((one.value, one.placeholder) for one in held))
+            for host, held in self._by_host.items()
         }
 
     @property
@@ -95,9 +97,9 @@ class Vault:
         """Whether some secret is for this canonical host and port."""
         return (host, port) in self._by_host
 
-    def scrubber(self, host: str, port: int) -> Scrubber | None:
+    def cleaner(self, host: str, port: int) -> Cleaner | None:
         """Return what keeps values out of that host's answers; None where it has no secret."""
-        return self._scrubbers.get((host, port))
+        return self._cleaners.get((host, port))
 
     def swap(
         self, host: str, port: int, target: bytes, fields: Sequence[Field], *, tls: bool

@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidegate.model.event import Event
 
+_MOST_KNOWN = 64  # of the parts that lines have in common: some hundred bytes each
+_known: dict[tuple[object, ...], str] = {}
 _second = -1
 _second_text = ""
 
@@ -33,20 +35,36 @@ def timestamp(at: float) -> str:
 
 def line_of(event: Event) -> bytes:
     """Return the event as one line of JSON, its newline included."""
+    same = (
+        event.task, event.phase, event.verdict, event.rule, event.name, event.source, event.host, event.port,
+        event.reason, event.address, event.how, event.method, event.status,
+    )  # fmt: skip
+    what = _known.get(same)
+    if what is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        what = _known[same] = _what(event)
     count = f',"count":{event.count}' if event.count != 1 else ""
     fix = f',"fix":{quote(event.fix)}' if event.fix else ""
     kept = ',"kept":true' if event.kept else ""
     path = f',"path":{quote(event.path)}' if event.path else ""
     detail = f',"detail":{quote(event.detail)}' if event.detail else ""
     return (
-        f'{{"at":"{timestamp(event.at)}","type":"net.connection","task":{quote(event.task)}'
+        f'{{"at":"{timestamp(event.at)}{what},"bytes_up":{event.bytes_up},"bytes_down":{event.bytes_down}'
+        f',"duration":{event.duration:.3f}{path}{detail}{count}{kept}{fix}}}\n'
+    ).encode("ascii", "replace")
+
+
+def _what(event: Event) -> str:
+    # What the lines of one task for one destination have in common, behind the time.
+    return (
+        f'","type":"net.connection","task":{quote(event.task)}'
         f',"phase":"{event.phase.value}","verdict":"{event.verdict.value}"'
         f',"rule":{quote(event.rule)},"name":{quote(event.name)},"source":{quote(event.source)}'
         f',"host":{quote(event.host)},"port":{event.port},"reason":"{event.reason.word}"'
         f',"address":{quote(event.address)},"how":"{event.how.value}","method":{quote(event.method)}'
-        f',"status":{event.status},"bytes_up":{event.bytes_up},"bytes_down":{event.bytes_down}'
-        f',"duration":{event.duration:.3f}{path}{detail}{count}{kept}{fix}}}\n'
-    ).encode("ascii", "replace")
+        f',"status":{event.status}'
+    )
 
 
 def lost_line(at: float, task: str, count: int, why: str) -> bytes:

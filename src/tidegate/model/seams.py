@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Protocol
 
     from tidegate.model.decision import Decision
@@ -159,23 +159,48 @@ class Streams(Protocol):
 
 
 class Scrub(Protocol):
-    """One body on its way back (inspect.scrub.Scrub): what comes out is as long as what went in."""
+    """The body of one answer on its way back (inspect.clean.CleanBody), without values of secrets.
+
+    What comes out is as long as what went in, but where it is `resized`. Errors are those of wire/.
+    """
+
+    resized: bool
+
+    @property
+    def pending(self) -> bool:
+        """Whether `more` may have something, before anything else is fed."""
 
     def feed(self, data: bytes) -> bytes:
         """Take bytes; return what can be passed on."""
+
+    def more(self) -> bytes:
+        """Return the next piece, b"" only where none is pending."""
 
     def end(self) -> bytes:
         """Return what is left."""
 
 
-class Scrubber(Protocol):
-    """Puts stand-ins in place of values in what a host answers (inspect.scrub.Scrubber)."""
-
-    def stream(self) -> Scrub:
-        """Begin one body."""
+class Cleaner(Protocol):
+    """Puts stand-ins in place of values in what a host answers (inspect.clean.Cleaner)."""
 
     def all(self, data: bytes) -> bytes:
         """Return what is whole, a head say, without values."""
+
+    def asked(self, fields: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        """Return the fields of a request so that its answer can be read."""
+
+    def answer(
+        self,
+        status: int,
+        fields: Sequence[tuple[bytes, bytes]],
+        asked: Iterable[tuple[bytes, bytes]],
+        *,
+        empty: bool,
+    ) -> tuple[list[tuple[bytes, bytes]], Scrub | None]:
+        """Return the fields of a final answer, values still in them, and its body; None for one that is `empty`.
+
+        Raises an error of wire/ with the reason UPSTREAM_RESPONSE where it cannot be read.
+        """
 
 
 class Secrets(Protocol):
@@ -184,7 +209,7 @@ class Secrets(Protocol):
     def belong(self, host: str, port: int) -> bool:
         """Whether some secret is for this canonical host and port."""
 
-    def scrubber(self, host: str, port: int) -> Scrubber | None:
+    def cleaner(self, host: str, port: int) -> Cleaner | None:
         """Return what keeps values out of that host's answers; None where it has no secret."""
 
     def swap(

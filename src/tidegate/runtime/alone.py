@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from tidegate.journal import task_lines
 from tidegate.model.errors import StartError
+from tidegate.model.verdict import How
 from tidegate.runtime.state import key_folder, log_folder, make_private_folder
 
 TYPE_CHECKING = False
@@ -73,6 +74,8 @@ class AloneBook:
     def take(self, event: Event) -> None:
         """Take what the gate recorded: refusals are lines here too."""
         self._connections += event.count
+        if event.how is not How.REFUSED:
+            return
         if self._refusals is None:
             from tidegate.journal.summary import is_refusal
 

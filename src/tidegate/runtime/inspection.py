@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from tidegate.policy.policy import Policy
     from tidegate.runtime.secret_store import Stored
 
-PACKAGES = {"cryptography": "cryptography>=42", "h2": "h2>=4.4", "zstandard": "zstandard>=0.22"}
-"""What is imported, and what is installed for it; pyproject's extra `inspect` has the same."""
+PACKAGES = {"cryptography": "cryptography>=42", "h2": "h2>=4.4"}
+"""What is imported, and what is installed for it; pyproject's extra `inspect` has the same, with CODINGS."""
+CODINGS = ("brotli>=1.2", "backports.zstd>=1.1; python_version < '3.14'")
+"""What comes along where it can: without them answers of a secret's hosts are not asked for in these codings."""
 
 
 class Reading:

@@ -8,7 +8,7 @@ from tests.unit.runtime.test_inspection import READ
 from tidegate.cli import server_packages
 from tidegate.cli.inspection_packages import ensure_for
 from tidegate.policy.layers import join
-from tidegate.runtime.inspection import PACKAGES
+from tidegate.runtime.inspection import CODINGS, PACKAGES
 
 if TYPE_CHECKING:
     import pytest
@@ -21,4 +21,4 @@ def test_only_where_something_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     ensure_for(join(), print)
     assert asked == []
     ensure_for(READ, print)
-    assert asked == [(print, PACKAGES, "the packages that read inside TLS")]
+    assert asked == [(print, PACKAGES, "the packages that read inside TLS", CODINGS)]

@@ -80,3 +80,22 @@ def test_its_own_environment_gets_them(tmp_path: Path, *, works: bool) -> None:
         assert lines[1:] == []
     else:
         assert "no network" in lines[1]
+
+
+def test_what_comes_along_is_not_missed(tmp_path: Path) -> None:
+    """INS-5: a package that only helps is tried with the others, and they are installed where it cannot be."""
+    python = _own(tmp_path)
+    here = f"HERE={tmp_path}"
+    python.write_text(
+        f'#!/bin/sh\n{here}\necho "$*" >> $HERE/asked\n'
+        'case "$*" in *helps*) exit 1;; esac\necho x = 1 > $HERE/modules/fresh_module.py\n'
+    )
+    python.chmod(0o755)
+    program = (
+        "import sys; from tidegate.cli.server_packages import ensure\n"
+        f"sys.path.append({str(tmp_path / 'modules')!r}); sys.executable = {str(python)!r}\n"
+        "ensure(print, {'fresh_module': 'fresh>=1'}, 'them', ('helps>=2',))\n"
+    )
+    subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": SOURCE}, check=True, timeout=60)
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert [("fresh>=1" in line, "helps>=2" in line) for line in asked] == [(True, True), (True, False)]

@@ -105,7 +105,7 @@ def test_no_representation_has_the_value() -> None:
 def test_answers_of_its_hosts_are_scrubbed() -> None:
     """INS-5, B118: and those of others, which never had it, are not."""
     held = vault(BEARER)
-    scrubber = held.scrubber(*HOST)
-    assert scrubber is not None
-    assert scrubber.all(b"you sent " + VALUE) == b"you sent " + STANDS
-    assert held.scrubber("b.test", 443) is None
+    cleaner = held.cleaner(*HOST)
+    assert cleaner is not None
+    assert cleaner.all(b"you sent " + VALUE) == b"you sent " + STANDS
+    assert held.cleaner("b.test", 443) is None

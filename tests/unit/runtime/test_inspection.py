@@ -17,7 +17,7 @@ from tidegate.model.host import canonical_host
 from tidegate.model.rule import Layer
 from tidegate.policy.layers import command_line, join
 from tidegate.policy.loader import load_policy
-from tidegate.runtime.inspection import PACKAGES, make_reading, wants_inspection
+from tidegate.runtime.inspection import CODINGS, PACKAGES, make_reading, wants_inspection
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,4 +86,4 @@ def test_the_packages_are_those_of_the_extra() -> None:
     """INS-1: pyproject's extra and what is installed on first use are one list."""
     with open(os.path.join(ROOT, "pyproject.toml"), "rb") as file:
         extra = tomllib.load(file)["project"]["optional-dependencies"]["inspect"]
-    assert extra == list(PACKAGES.values())
+    assert extra == [*PACKAGES.values(), *CODINGS]

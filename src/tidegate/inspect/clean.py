@@ -1,0 +1,165 @@
+"""What a host of a secret answers, on its way to the task: without values, whatever coding it came in (INS-5, B118).
+
+Rules of the file:
+
+* Codings are taken off, and stay off: the task gets the answer as it was meant. Its length is not known then, its
+  entity tag is weak (RFC 9110 section 8.8.1), and it is no part of a range: a range of coded bytes is refused.
+* A body without a coding keeps its length. Digests of it are left out: they are of the bytes before the swap.
+* What could not be read is not asked for: unknown codings, compressed messages, deltas (RFC 3229), and any coding of a
+  range.
+
+It decides on fields and bytes of both versions of HTTP; what frames a body is not known here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidegate.inspect.codings import Decoding, acceptable
+from tidegate.inspect.grpc import ASKED_BY, Messages, has_messages
+from tidegate.model.reason import Reason
+from tidegate.wire.errors import WireError
+from tidegate.wire.grammar import list_members
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tidegate.inspect.scrub import Scrub, Scrubber
+
+    Field = tuple[bytes, bytes]
+
+DIGESTS = frozenset({b"content-md5", b"digest", b"content-digest", b"repr-digest"})  # RFC 1864, 3230, 9530
+_NOT_ASKED = ASKED_BY | {b"accept-encoding", b"a-im"}
+_CODED_ONLY = frozenset({b"content-encoding", b"content-length", b"accept-ranges"})
+_PARTIAL, _NOT_MODIFIED, _IM_USED = 206, 304, 226
+
+
+class CleanBody:
+    """One body on its way back: model.seams.Scrub."""
+
+    __slots__ = ("_decoding", "_messages", "_scrub", "resized")
+
+    def __init__(self, scrub: Scrub, decoding: Decoding | None, messages: Messages | None) -> None:
+        self._scrub = scrub
+        self._decoding = decoding
+        self._messages = messages
+        self.resized = decoding is not None
+
+    @property
+    def pending(self) -> bool:
+        """Whether `more` may have something, before anything else is fed."""
+        return self._decoding is not None and self._decoding.pending
+
+    def feed(self, data: bytes) -> bytes:
+        """Take bytes; return what can be passed on.
+
+        Raises:
+            WireError: UPSTREAM_RESPONSE where they cannot be read.
+        """
+        if self._decoding is None:
+            if self._messages is not None:
+                self._messages.look(data)
+            return self._scrub.feed(data)
+        self._decoding.put(data)
+        return self.more()
+
+    def more(self) -> bytes:
+        """Return the next piece, b"" only where none is pending.
+
+        Raises:
+            WireError: as `feed`.
+        """
+        decoding = self._decoding
+        while decoding is not None and decoding.pending:
+            data = decoding.take()
+            if self._messages is not None:
+                self._messages.look(data)
+            clean = self._scrub.feed(data)
+            if clean:
+                return clean
+        return b""
+
+    def end(self) -> bytes:
+        """Return what is left.
+
+        Raises:
+            WireError: UPSTREAM_RESPONSE where a coding is cut short.
+        """
+        if self._decoding is not None:
+            self._decoding.end()
+        return self._scrub.end()
+
+
+class Cleaner:
+    """What keeps values out of the answers of one host: model.seams.Cleaner."""
+
+    __slots__ = ("_scrubber",)
+
+    def __init__(self, scrubber: Scrubber) -> None:
+        self._scrubber = scrubber
+
+    def all(self, data: bytes) -> bytes:
+        """Return what is whole, a head or a field, without values."""
+        return self._scrubber.all(data)
+
+    def asked(self, fields: Iterable[Field]) -> list[Field]:
+        """Return the fields of a request so that its answer can be read."""
+        kept, wanted, ranged = [], [], False
+        for field in fields:
+            name = field[0].lower()
+            if name == b"accept-encoding":
+                wanted.append(field[1])
+            ranged = ranged or name == b"range"
+            if name not in _NOT_ASKED:
+                kept.append(field)
+        kept.append((b"accept-encoding", b"identity" if ranged else acceptable(wanted)))
+        return kept
+
+    def answer(
+        self, status: int, fields: Sequence[Field], asked: Iterable[Field], *, empty: bool
+    ) -> tuple[list[Field], CleanBody | None]:
+        """Return the fields of a final answer, values still in them, and its body; None for one that is `empty`.
+
+        Raises:
+            WireError: UPSTREAM_RESPONSE where it cannot be read.
+        """
+        named: dict[bytes, bytes] = {}
+        encodings = []
+        for name, value in fields:
+            lowered = name.lower()
+            named[lowered] = value
+            if lowered == b"content-encoding":
+                encodings.append(value)
+        codings = [one for one in list_members(encodings) if one != b"identity"]
+        if empty:
+            weak = bool(codings) or _asked_weakly(status, named, asked)
+            return _without_coding(fields, coded=bool(codings), weak=weak), None
+        if status == _IM_USED or b"im" in named:
+            raise WireError(Reason.UPSTREAM_RESPONSE, "it is a delta, which was not asked for")
+        messages = Messages() if has_messages(named) else None
+        if codings and (status == _PARTIAL or b"content-range" in named):
+            raise WireError(Reason.UPSTREAM_RESPONSE, "it is a part of something compressed, which was not asked for")
+        decoding = Decoding(codings) if codings else None
+        kept = _without_coding(fields, coded=bool(codings), weak=bool(codings))
+        return kept, CleanBody(self._scrubber.stream(), decoding, messages)
+
+
+def _without_coding(fields: Sequence[Field], *, coded: bool, weak: bool) -> list[Field]:
+    kept = []
+    for name, value in fields:
+        lowered = name.lower()
+        if lowered in DIGESTS or (coded and lowered in _CODED_ONLY and value != b"0"):
+            continue
+        if (weak and lowered == b"etag") and not value.startswith(b"W/"):
+            kept.append((name, b"W/" + value))
+        else:
+            kept.append((name, value))
+    return kept
+
+
+def _asked_weakly(status: int, named: dict[bytes, bytes], asked: Iterable[Field]) -> bool:
+    """Whether a 304 answers to a tag that this made weak: it has to name the same one."""
+    tag = named.get(b"etag", b"")
+    if status != _NOT_MODIFIED or not tag or tag.startswith(b"W/"):
+        return False
+    return any(name.lower() == b"if-none-match" and b"W/" + tag in value for name, value in asked)

@@ -1,0 +1,271 @@
+"""Content codings, taken off an answer that has to be looked through (INS-5, B118; RFC 9110 section 8.4.1).
+
+Rules of the file:
+
+* Bytes are put in as they come and taken out a piece at a time, so memory is bounded whatever they grow to: what was
+  put in, a piece for each coding, and the library's own window (32 KiB of zlib, 16 MiB of Brotli, 8 MiB of Zstandard:
+  RFC 9659). What a sender has flushed comes out at once, which is how events stream.
+* What grows beyond every measure is refused: `FREE` bytes, and `RATIO` for each byte that came, in every coding of a
+  row. So is an end in the middle, and what stands behind the end.
+* A coding that is not here is not asked for (`acceptable`), and an answer in it cannot be read.
+
+Brotli and Zstandard are packages of the extra `inspect`; where one is absent, its coding is not here.
+"""
+
+from __future__ import annotations
+
+import zlib
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from tidegate.model.reason import Reason
+from tidegate.wire.errors import WireError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, Protocol
+
+    class Layer(Protocol):
+        """One coding of one body."""
+
+        pending: bool
+        whole: bool
+
+        def put(self, data: bytes) -> None:
+            """Take bytes; what was put in before has been taken out."""
+
+        def take(self) -> bytes:
+            """Return about a piece at most, b"" only once nothing waits."""
+
+
+PIECE = 1 << 16
+FREE = 1 << 20
+RATIO = 256
+"""Bytes out for one in. Text shrinks to a tenth, logs to a fiftieth; deflate's most is 1032, the others have none."""
+MOST_CODINGS = 3  # in a row; more than one is hardly met
+_WINDOW_LOG = 23  # 8 MiB, RFC 9659 section 2
+
+
+class _Zlib:
+    """gzip (RFC 1952), also of several members, and deflate: of RFC 1950, or bare as some send it."""
+
+    __slots__ = ("_engine", "_gzip", "_input", "pending", "whole")
+
+    def __init__(self, *, gzip: bool) -> None:
+        self._engine: Any = None
+        self._gzip = gzip
+        self._input = b""
+        self.pending = False
+        self.whole = True
+
+    def put(self, data: bytes) -> None:
+        self._input += data
+        self.pending = True
+
+    def take(self) -> bytes:
+        while self.pending:
+            if self._engine is None and not self._begin():
+                self.pending = False
+                break
+            engine = self._engine
+            out: bytes = engine.decompress(self._input, PIECE)
+            self._input = engine.unconsumed_tail
+            self.whole = engine.eof
+            if engine.eof:
+                self._input = engine.unused_data
+                self._engine = None
+                self.pending = bool(self._input)
+                if self._input and not self._gzip:
+                    raise _broken("deflate", "bytes stand behind its end")
+            else:
+                self.pending = bool(self._input) or len(out) >= PIECE
+            if out:
+                return out
+        return b""
+
+    def _begin(self) -> bool:
+        data = self._input
+        if self._gzip:
+            self._engine = zlib.decompressobj(zlib.MAX_WBITS | 16)
+            return bool(data)
+        self.whole = not data
+        if len(data) < 2:
+            return False
+        # RFC 1950 section 2.2: the method is 8, and both bytes are a multiple of 31.
+        wrapped = data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
+        self._engine = zlib.decompressobj(zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
+        return True
+
+
+class _Brotli:
+    """Brotli (RFC 7932)."""
+
+    __slots__ = ("_engine", "_input", "pending", "whole")
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        self._input = b""
+        self.pending = False
+        self.whole = True
+
+    def put(self, data: bytes) -> None:
+        self._input = data
+        self.pending = True
+
+    def take(self) -> bytes:
+        engine = self._engine
+        data, self._input = self._input, b""
+        out: bytes = engine.process(data, output_buffer_limit=PIECE)
+        self.whole = engine.is_finished()
+        # That it could take more does not mean that no output waits: only an empty piece does.
+        self.pending = not self.whole and (bool(out) or not engine.can_accept_more_data())
+        return out
+
+
+class _Zstd:
+    """Zstandard (RFC 8878), also of several frames."""
+
+    __slots__ = ("_engine", "_input", "_make", "pending", "whole")
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._engine: Any = None
+        self._input = b""
+        self.pending = False
+        self.whole = True
+
+    def put(self, data: bytes) -> None:
+        self._input = data
+        self.pending = True
+
+    def take(self) -> bytes:
+        while self.pending:
+            if self._engine is None:
+                self._engine = self._make()
+            engine = self._engine
+            data, self._input = self._input, b""
+            out: bytes = engine.decompress(data, max_length=PIECE)
+            self.whole = engine.eof
+            if engine.eof:
+                self._input = engine.unused_data
+                self._engine = None
+                self.pending = bool(self._input)
+            else:
+                self.pending = not engine.needs_input
+            if out:
+                return out
+        return b""
+
+
+def _found() -> tuple[dict[bytes, Callable[[], Layer]], tuple[type[Exception], ...]]:
+    """Return what makes each coding that can be taken off here, and what they raise."""
+    found: dict[bytes, Callable[[], Layer]] = {
+        b"gzip": lambda: _Zlib(gzip=True),
+        b"x-gzip": lambda: _Zlib(gzip=True),  # RFC 9110 section 8.4.1.3
+        b"deflate": lambda: _Zlib(gzip=False),
+    }
+    errors: list[type[Exception]] = [zlib.error]
+    brotli = _module("brotli")
+    if brotli is not None and hasattr(brotli.Decompressor, "can_accept_more_data"):
+        # From 1.2 on its output can be bounded.
+        found[b"br"] = lambda: _Brotli(brotli.Decompressor())
+        errors.append(brotli.error)
+    zstd = _module("compression.zstd") or _module("backports.zstd")  # the standard library has it from 3.14 on
+    if zstd is not None:
+        options = {zstd.DecompressionParameter.window_log_max: _WINDOW_LOG}
+        found[b"zstd"] = lambda: _Zstd(lambda: zstd.ZstdDecompressor(options=options))
+        errors.append(zstd.ZstdError)
+    return found, tuple(errors)
+
+
+def _module(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        return None
+
+
+CODINGS, _ERRORS = _found()
+
+
+def acceptable(values: Iterable[bytes]) -> bytes:
+    """Return the Accept-Encoding to send on in place of these: what of it can be taken off again."""
+    kept = []
+    for member in b",".join(values).split(b","):
+        coding, semicolon, weight = member.strip(b" \t").partition(b";")
+        if coding.strip(b" \t").lower() in CODINGS:
+            kept.append(coding.strip(b" \t").lower() + semicolon + weight)
+    return b", ".join(kept) or b"identity"
+
+
+class Decoding:
+    """One body with codings, named in the order in which they were applied."""
+
+    __slots__ = ("_came", "_layers", "_made")
+
+    def __init__(self, codings: Sequence[bytes]) -> None:
+        """Begin.
+
+        Raises:
+            WireError: UPSTREAM_RESPONSE for one that cannot be taken off, or too many.
+        """
+        if len(codings) > MOST_CODINGS:
+            raise WireError(Reason.UPSTREAM_RESPONSE, f"it has more than {MOST_CODINGS} content codings")
+        unknown = next((one for one in codings if one not in CODINGS), None)
+        if unknown is not None:
+            raise WireError(
+                Reason.UPSTREAM_RESPONSE,
+                f"its content coding {ascii(unknown.decode('latin-1'))[:40]} was not asked for",
+            )
+        self._layers = [CODINGS[one]() for one in reversed(codings)]
+        self._made = [0] * len(codings)
+        self._came = 0
+
+    @property
+    def pending(self) -> bool:
+        """Whether there may be something to take."""
+        return any(layer.pending for layer in self._layers)
+
+    def put(self, data: bytes) -> None:
+        """Take bytes as they came; nothing may be pending."""
+        if data:
+            self._came += len(data)
+            self._layers[0].put(data)
+
+    def take(self) -> bytes:
+        """Return about a piece at most, b"" once nothing is pending.
+
+        Raises:
+            WireError: UPSTREAM_RESPONSE where it cannot be taken off, or grows beyond measure.
+        """
+        try:
+            return self._pull(len(self._layers) - 1)
+        except _ERRORS as error:
+            raise _broken("the coding", type(error).__name__) from None
+
+    def _pull(self, at: int) -> bytes:
+        layer = self._layers[at]
+        while True:
+            out = layer.take() if layer.pending else b""
+            if out:
+                self._made[at] += len(out)
+                if self._made[at] > FREE + RATIO * self._came:
+                    raise WireError(Reason.UPSTREAM_RESPONSE, "it expands beyond measure when it is decompressed")
+                return out
+            more = self._pull(at - 1) if at else b""
+            if not more:
+                return b""
+            layer.put(more)
+
+    def end(self) -> None:
+        """Take note that nothing more comes.
+
+        Raises:
+            WireError: UPSTREAM_RESPONSE where some is missing.
+        """
+        if not all(layer.whole for layer in self._layers):
+            raise _broken("the coding", "it ends in the middle")
+
+
+def _broken(what: str, why: str) -> WireError:
+    return WireError(Reason.UPSTREAM_RESPONSE, f"its body cannot be decompressed ({what}: {why})")

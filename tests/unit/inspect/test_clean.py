@@ -1,0 +1,140 @@
+"""What a host of a secret answers: fields and bodies that tell no value, and are true."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.coded import Coder, coded
+from tests.unit.inspect.test_grpc import message
+from tidegate.inspect.clean import CleanBody, Cleaner
+from tidegate.inspect.scrub import Scrubber
+from tidegate.wire.errors import WireError
+
+if TYPE_CHECKING:
+    Field = tuple[bytes, bytes]
+
+VALUE, STANDS = b"ghp_RealRealRealReal0001", b"ghp_FakeFakeFakeFake0002"
+CLEANER = Cleaner(Scrubber([(VALUE, STANDS)]))
+
+
+def body_of(*fields: Field, status: int = 200) -> CleanBody:
+    """The body of an answer with these fields."""
+    body = CLEANER.answer(status, fields, [], empty=False)[1]
+    assert body is not None
+    return body
+
+
+def through(body: CleanBody, data: bytes, step: int) -> bytes:
+    """A whole body in pieces."""
+    out = b""
+    for at in range(0, len(data), step):
+        out += body.feed(data[at : at + step])
+        while body.pending:
+            out += body.more()
+    return out + body.end()
+
+
+@pytest.mark.parametrize("said", [b"gzip", b"deflate", b"br", b"zstd", b"gzip, br", b"GZIP"])
+def test_a_value_is_found_under_each_coding(said: bytes) -> None:
+    """B118: as it is, in base64, and cut at each byte of what travels."""
+    text = b"x" + VALUE + b" Basic " + base64.b64encode(b"u:" + VALUE) + b"." + VALUE
+    packed = coded(text, *said.decode().lower().split(", "))
+    for step in (1, 2, 7, 10_000):
+        got = through(body_of((b"Content-Encoding", said)), packed, step)
+        assert VALUE not in got
+        assert base64.b64encode(b"u:" + VALUE)[4:-4] not in got
+        assert got.startswith(b"x" + STANDS + b" Basic ")
+        assert (got.endswith(b"." + STANDS), len(got)) == (True, len(text))
+
+
+@pytest.mark.parametrize("kind", ["gzip", "deflate", "br", "zstd"])
+def test_events_are_as_prompt_as_they_were_flushed(kind: str) -> None:
+    """B119: nothing of one is held for the next, but what may begin a value."""
+    coder, body = Coder(kind), body_of((b"content-encoding", kind.encode()))
+    assert body.feed(coder.flushed(b"data: 1\n\n")) == b"data: 1\n\n"
+    assert body.feed(coder.flushed(b"data: " + VALUE[:10])) == b"data: "
+    assert body.feed(coder.flushed(VALUE[10:] + b"\n\n")) == STANDS + b"\n\n"
+    assert body.feed(coder.end()) + body.end() == b""
+
+
+def test_what_a_swap_makes_untrue_stays_behind() -> None:
+    """RFC 9110 section 8.8, RFC 9530: the length and coding of what was decoded, digests; a tag becomes weak."""
+    fields = [
+        (b"Content-Encoding", b"gzip"), (b"Content-Length", b"5"), (b"ETag", b'"x"'), (b"Accept-Ranges", b"bytes"),
+        (b"Content-MD5", b"A"), (b"Digest", b"B"), (b"Content-Digest", b"C"), (b"Repr-Digest", b"D"), (b"Vary", b"E"),
+    ]  # fmt: skip
+    assert CLEANER.answer(200, fields, [], empty=False)[0] == [(b"ETag", b'W/"x"'), (b"Vary", b"E")]
+    plain = [fields[1], fields[2], fields[3], fields[8]]
+    assert CLEANER.answer(200, [*plain, fields[4]], [], empty=False)[0] == plain
+    assert CLEANER.answer(200, [*plain, (b"content-encoding", b"identity")], [], empty=False)[0][:4] == plain
+    assert CLEANER.answer(200, [(b"etag", b'W/"x"'), fields[0]], [], empty=True) == ([(b"etag", b'W/"x"')], None)
+    nothing = [(b"content-length", b"0"), fields[0]]
+    assert CLEANER.answer(200, nothing, [], empty=True)[0] == nothing[:1]
+
+
+def test_a_304_names_the_tag_that_was_given() -> None:
+    """RFC 9111 section 4.3.4: weak where the client asks by the weak one that it got; else as it is."""
+    tag = [(b"ETag", b'"x"')]
+    assert CLEANER.answer(304, tag, [(b"If-None-Match", b'W/"x"')], empty=True)[0] == [(b"ETag", b'W/"x"')]
+    assert CLEANER.answer(304, tag, [(b"If-None-Match", b'"x"')], empty=True)[0] == tag
+    assert CLEANER.answer(200, tag, [(b"If-None-Match", b'W/"x"')], empty=True)[0] == tag
+
+
+def test_a_part_is_looked_through_unless_it_is_coded() -> None:
+    """RFC 9110 section 14: lengths and positions stay true; of coded bytes nobody can say what they mean."""
+    part = (b"Content-Range", b"bytes 0-23/100")
+    fields, body = CLEANER.answer(206, [part], [], empty=False)
+    assert (fields, body is not None and body.resized) == ([part], False)
+    assert through(body_of(part, status=206), VALUE, 5) == STANDS
+    for status in (206, 200):
+        with pytest.raises(WireError, match="a part of something compressed"):
+            CLEANER.answer(status, [part, (b"content-encoding", b"gzip")], [], empty=False)
+
+
+@pytest.mark.parametrize(
+    ("status", "field", "says"),
+    [
+        (200, (b"content-encoding", b"compress"), "content coding 'compress'"),
+        (200, (b"content-encoding", b"gzip, dcb"), "content coding 'dcb'"),
+        (200, (b"content-encoding", b"gzip, gzip, gzip, gzip"), "more than 3"),
+        (226, (b"a", b"b"), "a delta"),
+        (200, (b"IM", b"vcdiff"), "a delta"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(status: int, field: Field, says: str) -> None:
+    """INS-5, B118: whatever was asked for."""
+    with pytest.raises(WireError, match=says):
+        CLEANER.answer(status, [field], [], empty=False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sent"),
+    [
+        ([(b"Accept-Encoding", b"gzip, exi"), (b"A", b"b")], [(b"A", b"b"), (b"accept-encoding", b"gzip")]),
+        ([], [(b"accept-encoding", b"identity")]),
+        (
+            [(b"accept-encoding", b"gzip"), (b"Range", b"bytes=0-1")],
+            [(b"Range", b"bytes=0-1"), (b"accept-encoding", b"identity")],
+        ),
+        ([(b"A-IM", b"vcdiff"), (b"grpc-accept-encoding", b"gzip")], [(b"accept-encoding", b"identity")]),
+    ],
+)
+def test_what_could_not_be_read_is_not_asked_for(fields: list[Field], sent: list[Field]) -> None:
+    """INS-5: no coding of a range, no delta, no compressed messages."""
+    assert CLEANER.asked(fields) == sent
+
+
+def test_a_compressed_message_ends_the_body() -> None:
+    """INS-3, INS-5: under a coding too; the ones before it pass."""
+    grpc = (b"content-type", b"application/grpc")
+    good = message(b"say " + VALUE)
+    assert through(body_of(grpc), good, 7) == message(b"say " + STANDS)
+    for fields, data in (
+        ((grpc,), good),
+        ((grpc, (b"content-encoding", b"gzip")), coded(good + message(b"", 1), "gzip")),
+    ):
+        with pytest.raises(WireError, match="a message of it is compressed"):
+            through(body_of(*fields), data if len(fields) == 2 else data + message(b"x", 1), 1000)
