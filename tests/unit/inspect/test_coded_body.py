@@ -54,8 +54,15 @@ def test_a_bomb_is_not_unpacked(coding: str) -> None:
     bomb = coded(bytes(1 << 26), coding)
     tracemalloc.start()
     try:
-        with pytest.raises(TooLargeError):
+        with pytest.raises(CodedError):
             decoded(coding.encode(), bomb, 1 << 20)
         assert tracemalloc.get_traced_memory()[1] < 1 << 25
     finally:
         tracemalloc.stop()
+
+
+def test_one_that_is_just_too_large() -> None:
+    """INS-8: it is told from what cannot be read; one byte less passes."""
+    assert decoded(b"gzip", GZIP, len(BODY)) == BODY
+    with pytest.raises(TooLargeError):
+        decoded(b"gzip", GZIP, len(BODY) - 1)
