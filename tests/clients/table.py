@@ -17,7 +17,7 @@ BODY = "it is a.test"
 
 # --- Python
 
-_EXCEPTHOOK = "import sys, os, ssl\nsys.excepthook = lambda kind, e, _: sys.exit(f'{kind.__name__}: {e}')\n"
+EXCEPTHOOK = "import sys, os, ssl\nsys.excepthook = lambda kind, e, _: sys.exit(f'{kind.__name__}: {e}')\n"
 _CONTEXT = "context = ssl.create_default_context(cafile=os.environ['SSL_CERT_FILE'])\n"
 _PYTHON = {
     "urllib": "import urllib.request as u\nprint(u.urlopen(sys.argv[1]).read().decode(), end='')",
@@ -35,7 +35,7 @@ _PYTHON = {
 
 
 def _python(library: str) -> list[str]:
-    return [sys.executable, "-c", _EXCEPTHOOK + _PYTHON[library]]
+    return [sys.executable, "-c", EXCEPTHOOK + _PYTHON[library]]
 
 
 def _python_version(library: str) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ def _python_version(library: str) -> tuple[str, ...]:
 
 # --- Node and Bun
 
-_JS = """
+JS = """
     const url = process.argv.at(-1);
     const failed = (error) => {
         console.log(error.cause?.code ?? error.code ?? '', error.cause?.message ?? error.message);
@@ -55,14 +55,14 @@ _JS = """
         process.exit(status == 200 ? 0 : 1);
     };
 """
-_FETCH = f"{_JS} fetch(url).then(async (answer) => shown(answer.status, await answer.text())).catch(failed);"
-_HTTP = f"""{_JS}
+_FETCH = f"{JS} fetch(url).then(async (answer) => shown(answer.status, await answer.text())).catch(failed);"
+_HTTP = f"""{JS}
     require(url.split(':')[0]).get(url, (answer) => {{
         let text = '';
         answer.on('data', (data) => text += data).on('end', () => shown(answer.statusCode, text)).on('error', failed);
     }}).on('error', failed);
 """
-_UNDICI = f"""{_JS}
+_UNDICI = f"""{JS}
     const {{ request, EnvHttpProxyAgent, Agent }} = require('{MODULES}/undici');
     const dispatcher = process.env.HTTPS_PROXY ? new EnvHttpProxyAgent() : new Agent();
     request(url, {{ dispatcher }}).then(async (answer) => shown(answer.statusCode, await answer.body.text()))

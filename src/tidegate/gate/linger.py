@@ -1,14 +1,15 @@
 """The last thing a client is told, and how its connection is closed so that it can read it (GAT-7, B37, B47).
 
 Rules of the file: after its answer a client is neither read as a request again nor closed at once, because a reset
-would eat the answer. What it still sends is thrown away until it closes, bounded in bytes and time.
+would eat the answer. What it still sends is thrown away until it closes, bounded in bytes and time. Many clients read
+an answer only when their whole upload is sent (Python's requests, and so twine), so that may be much.
 """
 
 from __future__ import annotations
 
 from _socket import SHUT_WR
 
-from tidegate.gate.reactor import HUP
+from tidegate.gate.reactor import HUP, IN
 from tidegate.model.verdict import Verdict
 from tidegate.wire.refusal import refusal_response, refuse_decision
 
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
     from tidegate.model.decision import Decision
     from tidegate.model.reason import Reason
 
-READ = 1 << 16
+ROUNDS = 16  # reads in one turn before others get theirs
+_BUFFER = bytearray(1 << 16)
 RESET = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # struct linger {1, 0}: close(2) sends RST
-LINGER_SECONDS = 2.0  # for the client to read its answer
-LINGER_BYTES = 1 << 25  # of what it still sends meanwhile: an upload that was refused half-way
+LINGER_SECONDS = 2.0  # without a byte, for the client to read its answer
+LINGER_LONGEST = 60.0  # seconds in which it may send on: an upload that was refused half-way
+LINGER_BYTES = 1 << 31  # likewise
 
 
 def refusal_line(decision: Decision, reason: Reason, tried: tuple[str, ...] = ()) -> str:
@@ -47,21 +50,22 @@ def render(
 class Linger:
     """A client that has its last answer: what it still sends is thrown away until it closes, for a moment (B37)."""
 
-    __slots__ = ("_deadline", "_fd", "_gate", "_left", "_listener", "_sock")
+    __slots__ = ("_deadline", "_fd", "_gate", "_left", "_listener", "_looked", "_sock", "_until")
 
     def __init__(self, gate: Gate, listener: Door, sock: socket, *, watched: bool) -> None:
         self._gate = gate
         self._listener = listener
         self._sock = sock
         self._fd = sock.fileno()
-        self._left = LINGER_BYTES
+        self._left = self._looked = LINGER_BYTES
+        self._until = gate.reactor.now + LINGER_LONGEST
         self._deadline: Timer | None = None
         try:
             sock.shutdown(SHUT_WR)
         except OSError:
             self.close()
             return
-        self._deadline = gate.reactor.after(LINGER_SECONDS, self.close, self)
+        self._deadline = gate.reactor.after(LINGER_SECONDS, self._look, self)
         if watched:
             gate.reactor.table[self._fd] = self
             gate.reactor.again(self, self._fd, HUP)
@@ -70,17 +74,26 @@ class Linger:
 
     def ready(self, _fd: int, _mask: int) -> None:
         """Read and forget."""
-        while self._left > 0:
+        for _ in range(ROUNDS):
             try:
-                data = self._sock.recv(READ)
+                count = self._sock.recv_into(_BUFFER)
             except BlockingIOError:
                 return
             except OSError:
-                break
-            if not data:
-                break
-            self._left -= len(data)
-        self.close()
+                count = 0
+            self._left -= count
+            if not count or self._left <= 0:
+                self.close()
+                return
+        self._gate.reactor.again(self, self._fd, IN)
+
+    def _look(self) -> None:
+        reactor = self._gate.reactor
+        if self._left == self._looked or reactor.now >= self._until:
+            self.close()
+        else:
+            self._looked = self._left
+            self._deadline = reactor.after(LINGER_SECONDS, self._look, self)
 
     def cut(self, _reason: Reason) -> None:
         """The gate is ending."""

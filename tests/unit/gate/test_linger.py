@@ -40,8 +40,14 @@ def test_a_client_that_never_closes_is_closed(serve: Serve, monkeypatch: pytest.
         sock.sendall(REFUSED)
         assert read_exactly(sock, 10_000).startswith(b"HTTP/1.1 403 ")
         gate.idle()
+    monkeypatch.setattr(linger, "LINGER_LONGEST", 0.5)
+    _sends_until_closed(gate)
     monkeypatch.setattr(linger, "LINGER_SECONDS", 60.0)
     monkeypatch.setattr(linger, "LINGER_BYTES", 1000)
+    _sends_until_closed(gate)
+
+
+def _sends_until_closed(gate: Serving) -> None:
     with gate.connect() as sock:
         sock.sendall(REFUSED)
         read_exactly(sock, 10_000)
@@ -55,6 +61,20 @@ def test_a_client_that_never_closes_is_closed(serve: Serve, monkeypatch: pytest.
             return False
 
         wait(closed)
+
+
+def test_an_upload_goes_on_to_its_end(serve: Serve) -> None:
+    """B37, B46, B47: a client that reads only when all is sent gets its answer, and others are served meanwhile."""
+    gate = serve()
+    block = bytes(1 << 20)
+    with gate.connect() as sock:
+        sock.sendall(REFUSED)
+        for number in range(200):
+            sock.sendall(block)
+            if number % 50 == 0:
+                assert gate.raw(REFUSED).startswith(b"HTTP/1.1 403 ")
+        assert read_exactly(sock, 10_000).startswith(b"HTTP/1.1 403 ")
+    gate.idle()
 
 
 def test_a_storm_of_refusals_leaves_nothing(serve: Serve) -> None:
