@@ -15,7 +15,7 @@ from bench import build, network, profiles
 from bench.bounds import judge_all
 from bench.context import Context
 from bench.inspectors import INSPECTORS
-from bench.measures import decisions, flood, identity, inside, inspection, memory, server, startup, traffic
+from bench.measures import decisions, flood, holds, identity, inside, inspection, memory, server, startup, traffic
 from bench.peers import PEERS, QUICK, Tidegate
 from bench.processes import BenchError
 from bench.report import bounds_table, machine, markdown
@@ -37,6 +37,7 @@ MEASURES = {
     "throughput": traffic.measure_throughput,
     "inspection": inspection.measure_inspection,
     "inside": inside.measure_inside,
+    "holds": holds.measure_holds,
     "server": server.measure_server,
     "flood": flood.measure_flood,
 }

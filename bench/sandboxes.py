@@ -14,6 +14,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from bench.build import BUILD, ROOT, SRT, find
+from bench.engines import IMAGE
 from bench.loads import ELSEWHERE
 from bench.peers import Tidegate, said_by
 
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
 TIDEGATE = "tidegate"
 BY_CAPTURE = "tidegate, by capture"
 WITHOUT_CAPTURE = "tidegate, no capture"
+IN_UID = "tidegate, uid"
+IN_LANDLOCK = "tidegate, landlock"
+IN_DOCKER = "tidegate, docker"
+IN_PODMAN = "tidegate, podman"
+BARE_DOCKER = "docker run"
+BARE_PODMAN = "podman run"
 WITHOUT_SELFTEST = "tidegate, no self-test"
 SANDBOX_RUNTIME = "sandbox-runtime"
 BUBBLEWRAP = "bubblewrap"
@@ -34,12 +41,15 @@ class Sandbox:
     name: str
     settings = ""
     address = "127.0.0.1"  # where its origin is
+    sources = 2  # loopback addresses that the load generator connects from
+    engine = ""  # the container engine that it needs
     way: tuple[str, ...] = ()  # how the load generator connects; by the proxy of the environment where this is empty
 
     def __init__(self, folder: str, origin: Origin | None) -> None:
         self.folder = os.path.join(folder, "inside-" + self.name.replace(" ", "-").replace(",", ""))
         os.makedirs(self.folder, exist_ok=True)
         self.origin = origin
+        self.variables: dict[str, str] = {}  # more of the environment
 
     def command(self, inside: list[str]) -> list[str]:
         """Return the command that runs `inside` in the sandbox."""
@@ -48,7 +58,7 @@ class Sandbox:
     def environment(self) -> dict[str, str]:
         """Return the environment: ours, with state and settings in the bench's folder."""
         names = {"XDG_STATE_HOME": "state", "XDG_CONFIG_HOME": "config", "XDG_CACHE_HOME": "cache"}
-        return os.environ | {name: os.path.join(self.folder, value) for name, value in names.items()}
+        return os.environ | {name: os.path.join(self.folder, value) for name, value in names.items()} | self.variables
 
     @property
     def cwd(self) -> str:
@@ -129,6 +139,66 @@ class InTidegateWithoutSelftest(InTidegate):
     name = WITHOUT_SELFTEST
     settings = "the same with --no-selftest"
     options = ("--no-selftest",)
+
+
+class InUid(InTidegate):
+    """The same as a user of its own in the machine's network."""
+
+    name = IN_UID
+    settings = "the same with --hold uid, as root"
+    options = ("--hold", "uid")
+
+
+class InLandlock(InTidegate):
+    """The same by Landlock, a filter and a watcher, in the machine's network."""
+
+    name = IN_LANDLOCK
+    settings = "the same with --hold landlock"
+    options = ("--hold", "landlock")
+    sources = 1  # none can be chosen there
+
+
+class InDocker(InTidegate):
+    """The same in a container of docker's."""
+
+    name = IN_DOCKER
+    engine = "docker"
+    settings = "the same with --hold docker, an image of busybox alone, a daemon of the bench's own with runc"
+    options = ("--hold", "docker", "--image", IMAGE)
+
+
+class InPodman(InTidegate):
+    """The same in a container of podman's."""
+
+    name = IN_PODMAN
+    engine = "podman"
+    settings = "the same with --hold podman, the same image, a store of the bench's own with runc"
+    options = ("--hold", "podman", "--image", IMAGE)
+
+
+class BareDocker(Sandbox):
+    """What docker does alone, without a gate: no network."""
+
+    name = BARE_DOCKER
+    engine = "docker"
+    settings = "docker run --rm --network none, the same image and daemon"
+
+    def command(self, inside: list[str]) -> list[str]:
+        """Return the command that runs `inside` in it."""
+        return [self.engine, "run", "--rm", "--network", "none", IMAGE, *inside]
+
+    @classmethod
+    def version(cls) -> str:
+        """Ask it."""
+        return said_by([cls.engine, "--version"], r"(\d[\w.+~-]*)")
+
+
+class BarePodman(BareDocker):
+    """What podman does alone."""
+
+    name = BARE_PODMAN
+    engine = "podman"
+    settings = "podman run --rm --network none, the same image and store"
 
 
 class InSandboxRuntime(Sandbox):

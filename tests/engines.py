@@ -1,7 +1,7 @@
 """Real engines for tests: docker with a daemon of the test run's own, and podman with a store of each process's own.
 
 Nothing of this machine's own docker or podman is touched: the daemon has its own folders, socket and network (none at
-all, and no iptables), podman its own store and settings. The images are made here, of Debian's static busybox. The
+all, and no iptables), podman its own store and settings (bench/engines.py, which has the image too). The
 daemon is shared by the workers of a run: the first that needs it starts it, the last that ends stops it; one that a
 killed run left is stopped by the next.
 """
@@ -9,74 +9,22 @@ killed run left is stopped by the next.
 from __future__ import annotations
 
 import fcntl
-import io
 import os
 import shutil
 import signal
 import subprocess
-import tarfile
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from bench.engines import IMAGE, dockerd, image_tar, missing, podman_store, unmount_below
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BUSYBOX = "/bin/busybox"
-IMAGE = "tidegate-test:2"
-FOLDERS = (
-    *("bin", "dev", "etc", "home", "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr"),
-    *("var", "var/tmp"),
-)
-APPLETS = (
-    *("cat", "chmod", "dd", "echo", "env", "false", "grep", "head", "id", "ip", "kill", "ln", "ls", "mkdir", "mount"),
-    *("mv", "nc", "nslookup", "ps", "pwd", "rm", "sh", "sleep", "sort", "stty", "tail", "touch", "true", "tty"),
-    *("umount", "wc", "wget"),
-)
 _PLACE = "/var/tmp"
 _DAEMON, _STORE = "tidegate-docker-", "tidegate-podman-"
-_SETTINGS = """\
-[containers]
-default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
-[engine]
-runtime = "runc"
-cgroup_manager = "cgroupfs"
-events_logger = "none"
-"""
-
-
-def image_tar() -> bytes:
-    """The image of the tests: busybox, its folders, and nothing else."""
-    written = io.BytesIO()
-    with open(BUSYBOX, "rb") as file:
-        content = file.read()
-    with tarfile.open(fileobj=written, mode="w") as tar:
-        for name in FOLDERS:
-            folder = tarfile.TarInfo(name)
-            folder.type, folder.mode = tarfile.DIRTYPE, 0o1777 if name.endswith("tmp") else 0o755
-            tar.addfile(folder)
-        program = tarfile.TarInfo("bin/busybox")
-        program.size, program.mode = len(content), 0o755
-        tar.addfile(program, io.BytesIO(content))
-        links = {f"bin/{name}": "busybox" for name in APPLETS}
-        # So that this machine's own Python runs there, where /usr is shared.
-        for name, leads in (links | {"lib": "usr/lib", "lib64": "usr/lib64"}).items():
-            link = tarfile.TarInfo(name)
-            link.type, link.linkname = tarfile.SYMTYPE, leads
-            tar.addfile(link)
-    return written.getvalue()
-
-
-def missing(engine: str) -> str:
-    """Why this engine cannot be used by the tests here; '' where it can."""
-    if os.geteuid() != 0:
-        return f"{engine} is started by root only"
-    needed = {"docker": ("docker", "dockerd"), "podman": ("podman", "runc")}[engine]
-    for program in needed:
-        if not shutil.which(program):
-            return f"{program} is not installed (scripts/setup installs it as root)"
-    return "" if os.path.exists(BUSYBOX) else f"{BUSYBOX} is not installed (scripts/setup installs it as root)"
 
 
 class _Shared:
@@ -119,13 +67,7 @@ class _Shared:
         return True
 
     def _start(self) -> None:
-        program = shutil.which("dockerd")
-        assert program is not None
-        argv = [
-            *(program, "--host", f"unix://{self.socket}", "--data-root", f"{self.folder}/data"),
-            *("--exec-root", f"{self.folder}/exec", "--pidfile", f"{self.folder}/pid"),
-            *("--iptables=false", "--ip6tables=false", "--bridge=none", "--default-runtime", "runc"),
-        ]
+        argv = dockerd(self.folder)
         with open(os.path.join(self.folder, "log"), "wb") as log:
             quiet = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
             subprocess.run(["setsid", "--fork", *argv], check=True, **quiet)
@@ -163,7 +105,7 @@ class _Shared:
                 break
             time.sleep(0.1)
         for name in ("data/overlay2", "exec/netns"):
-            _unmount_below(os.path.join(self.folder, name))
+            unmount_below(os.path.join(self.folder, name))
 
 
 def _is_dead(pid: int) -> bool:
@@ -172,13 +114,6 @@ def _is_dead(pid: int) -> bool:
             return file.read().rpartition(")")[2].split()[0] in "ZX"
     except OSError:
         return True
-
-
-def _unmount_below(folder: str) -> None:
-    with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
-        places = [line.split()[1] for line in file]
-    for place in sorted((one for one in places if one.startswith(folder)), reverse=True):
-        subprocess.run(["umount", "-l", place], capture_output=True, check=False)
 
 
 def _run_id() -> str:
@@ -214,15 +149,7 @@ def podman() -> Iterator[dict[str, str]]:
         if name.startswith(_STORE) and not os.path.exists(f"/proc/{name.removeprefix(_STORE)}"):
             shutil.rmtree(os.path.join(_PLACE, name), ignore_errors=True)  # of a run that was killed
     folder = os.path.join(_PLACE, f"{_STORE}{os.getpid()}")
-    os.makedirs(folder, mode=0o711)
-    environment = {
-        "CONTAINERS_CONF": os.path.join(folder, "containers.conf"),
-        "CONTAINERS_STORAGE_CONF": os.path.join(folder, "storage.conf"),
-    }
-    with open(environment["CONTAINERS_CONF"], "w", encoding="ascii") as file:
-        file.write(_SETTINGS)
-    with open(environment["CONTAINERS_STORAGE_CONF"], "w", encoding="ascii") as file:
-        file.write(f'[storage]\ndriver = "overlay"\ngraphroot = "{folder}/root"\nrunroot = "{folder}/run"\n')
+    environment = podman_store(folder)
     whole = {**os.environ, **environment}
     try:
         done = subprocess.run(
@@ -233,7 +160,7 @@ def podman() -> Iterator[dict[str, str]]:
         yield environment
     finally:
         subprocess.run(["podman", "rm", "--time", "0", "--force", "--all"], env=whole, capture_output=True, check=False)
-        _unmount_below(folder)
+        unmount_below(folder)
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -47,12 +47,17 @@ def measure_startup(context: Context) -> None:
     context.say(f"start-up, {rounds} rounds")
     for _ in range(rounds):
         with context.sampling():
-            _time(measure.of(BARE), ["true"], dict(os.environ))
+            time_once(measure.of(BARE), ["true"], dict(os.environ))
             for sandbox in working:
-                _time(measure.of(sandbox.name), sandbox.command(["true"]), sandbox.environment())
+                time_once(measure.of(sandbox.name), sandbox.command(["true"]), sandbox.environment())
 
 
-def _time(series: Series, command: list[str], env: dict[str, str]) -> None:
+def time_once(series: Series, command: list[str], env: dict[str, str]) -> None:
+    """Add the time that a command takes from fork to its end, in ms.
+
+    Raises:
+        BenchError: when it fails.
+    """
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     try:
         actions = [(os.POSIX_SPAWN_DUP2, null, number) for number in range(3)]

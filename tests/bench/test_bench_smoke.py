@@ -42,7 +42,7 @@ IDENTITY = {f"identity_{size}" for size in (10, 1000, 10000)}
 FLOOD = {f"flood_{kind}" for kind in ("off", "spin", "refused", "literal", "names", "udp")}
 
 
-def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+def bench(*arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
     """Run the bench's command line with this interpreter, without installing anything."""
     return subprocess.run(
         [sys.executable, "-m", "bench", *arguments],
@@ -50,7 +50,7 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
         env=os.environ | {"PYTHONPATH": f"{build.ROOT}:{build.ROOT}/src"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=timeout,
         check=False,
     )
 
@@ -177,6 +177,27 @@ def test_what_is_read_inside_tls_is_measured_whole(tmp_path: Path) -> None:
         series = measure["peers"]["tidegate"]
         assert series["errors"] == 0, series
         assert series["samples"]
+
+
+def test_holds_are_measured(tmp_path: Path) -> None:
+    """HLD-2, HLD-3, HLD-4: figures of each hold that this machine can have, without an error; others have a reason."""
+    if network.namespace_command() is None:
+        pytest.skip("no namespaces here, and engines are started in the bench's own")
+    path = tmp_path / "results.json"
+    done = bench("--quick", "--only", "holds", "--seconds", "0.3", "--json", str(path), timeout=400)
+    assert done.returncode == 0, done.stderr
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    assert set(data["measures"]) == {"hold_tunnels_32", "hold_launch"}, done.stderr
+    tunnels, launch = (data["measures"][key]["peers"] for key in ("hold_tunnels_32", "hold_launch"))
+    for hold in ("", ", uid", ", landlock", ", docker", ", podman"):
+        name = f"tidegate{hold}"
+        if name not in launch:
+            engine = hold.removeprefix(", ")
+            assert any(engine in what for what in data["failed"]), (name, data["failed"])
+            continue
+        assert tunnels[name]["median"] > 0, (name, data["failed"])
+        assert tunnels[name]["errors"] == 0, tunnels[name]
+        assert launch[name]["median"] > 0
 
 
 def test_bounds_are_met_missed_or_not_measured() -> None:
