@@ -241,18 +241,31 @@ def test_what_keeps_a_run_from_starting(product: Product, lab: Lab) -> None:
     assert product.tidegate("secret", "list").stdout == ""
 
 
-def test_a_task_of_the_server_is_told_what_to_do(product: Product, lab: Lab) -> None:
-    """INS-5: where a server is used nothing runs with a secret yet; --no-server leaves it aside."""
+def test_tasks_of_a_server_have_secrets(product: Product, lab: Lab) -> None:
+    """INS-5: `run` where a server runs, and commands of a created task: the stand-in is one for all of a task's."""
     origin = lab.origin("echo", ALLOWED, 443, tls="a.test")
     keep(product)
-    run = ("--allow", "a.test", "--secret", "TOKEN")
-    with Served(product):
-        done = product.run(*run, "--", "sh", "-c", CURL)
-        assert (done.returncode, "--no-server" in done.stderr) == (78, True), done.stderr
-        assert origin.requests == 0
-        done = product.run("--no-server", *run, "--", "sh", "-c", CURL)
-        assert done.returncode == 0, done.stderr
-    assert [bearer(head) for head in origin.heads] == [VALUE.encode()]
+    script = f'echo "$TOKEN"; echo "$ALSO"; {CURL}'
+    product.environment["ALSO"] = f"x{VALUE}y"  # of this person's shell, which is no server's
+    with Served(product) as server:
+        done = product.run("--allow", "a.test", "--secret", "TOKEN", "--", "sh", "-c", script)
+        task = product.tidegate("task", "create", "--allow", "a.test", "--secret", "TOKEN").stdout.strip()
+        ran = [done, *(product.tidegate("exec", task, "--", "sh", "-c", script) for _ in range(2))]
+        stand_ins = []
+        for one in ran:
+            assert one.returncode == 0, one.stderr
+            stand_in, also, answer = one.stdout.split("\n", 2)
+            assert also == f"x{stand_in}y"
+            assert f"Bearer {stand_in}" in answer
+            assert VALUE not in one.stdout + one.stderr
+            stand_ins.append(stand_in)
+        assert len(set(stand_ins)) == 2
+        assert stand_ins[1] == stand_ins[2]
+        shown = product.tidegate("task", "show", task)
+        assert "secrets: TOKEN for a.test:443" in shown.stdout
+        given = [line for line in server.actions() if line["type"] == "secret.given"]
+        assert [line["secrets"] for line in given] == [["TOKEN"]] * 3
+    assert [bearer(head) for head in origin.heads] == [VALUE.encode()] * 3
 
 
 def test_the_file_of_a_secret_is_not_seen_where_the_task_works(product: Product, lab: Lab) -> None:

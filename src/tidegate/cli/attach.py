@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tidegate.cli.launcher import renewed
 from tidegate.cli.main import raw, say
 from tidegate.model.errors import EXIT_GATE_LOST, StartError, UsageError
 from tidegate.runtime.state import state_folder
@@ -87,7 +88,8 @@ def _join(engine: Engine, attached: Attached, task: str, capture: str, *, again:
     from tidegate.runtime.server_link import need_server
     from tidegate.runtime.task import GATE_PORT, lower
 
-    link = need_server(state_folder(os.environ), say, "tidegate attach")
+    state = state_folder(os.environ)
+    link = need_server(state, say, "tidegate attach")
     try:
         told: dict[str, Any] = link.join(
             {
@@ -99,6 +101,10 @@ def _join(engine: Engine, attached: Attached, task: str, capture: str, *, again:
             }
         )
         _check_set_up(told)
+        link.cover(os.environ)
+        lacking = renewed(attached, state, told["task"], link)
+        if lacking and not again:
+            say(f"note: {lacking}")
         phase = told["phase"]
         way = Way(
             name="attached",

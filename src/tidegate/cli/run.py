@@ -139,11 +139,7 @@ def _server(options: RunOptions) -> ServerLink | None:
         return None
     from tidegate.runtime.server_link import find_server
 
-    found = find_server(state_folder(os.environ), say)
-    if found is not None and options.secrets:
-        found.close()
-        raise StartError("tasks of the server cannot be given secrets yet", fix="--no-server", code="secret-server")
-    return found
+    return find_server(state_folder(os.environ), say)
 
 
 def queued(act: Callable[[SignalInbox], Ended]) -> Ended:

@@ -173,7 +173,7 @@ def parse_run(argv: list[str], only: frozenset[str] | None = None) -> RunOptions
         name, equals, value = word.partition("=")
         if only is not None and name == "--secret":
             raise UsageError(
-                "tasks of the server cannot be given secrets yet", fix="tidegate run --no-server --secret NAME …"
+                "a task's secrets are named when it is created", fix="tidegate task create --secret NAME …"
             )
         if only is not None and name not in only:
             raise UsageError(f"unknown option {name!r}", fix=f"one of {', '.join(sorted(only))}")
@@ -232,8 +232,6 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         raise UsageError(f"there is no capture {capture!r}", fix=f"one of {', '.join(CAPTURES)}")
     if hold == "offline" and "--ssh-key" in given:
         raise UsageError("--ssh-key has no meaning without a network", fix="leave --ssh-key or --no-network out")
-    if "--secret" in given and "--ask" not in given and ("--wait" in given or "--wait-for" in given):
-        raise UsageError("--secret cannot be had with --wait yet", fix="--no-server --ask, or leave --secret out")
     if "--ask" in given and "--wait" in given:
         raise UsageError(
             "--ask and --wait exclude one another", fix="--ask: where a server runs, others can answer too"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from typing import Final
 
 import click
@@ -75,6 +76,7 @@ def set_secret(
         stand_in(found, value)  # it says what is wrong with a value now, not when a task starts
         found = secret_store.seal(state, found, value)
     secret_store.save(state, found)
+    _note("secret.set", found)
     click.echo(
         f"{name}: {found.belongs()}; a task that is started with --secret {name} has a stand-in in ${found.variable}"
     )
@@ -100,9 +102,10 @@ def list_secrets() -> int:
 @secret.command()
 @click.argument("name")
 def forget(*, name: str) -> int:
-    """Remove a secret. Tasks that run keep it until they end."""
+    """Remove a secret. Commands that run keep it until they end; a task's next command does not begin without it."""
     if not secret_store.forget(state_folder(os.environ), name):
         raise UsageError(f"there is no secret {name!r}", fix="see tidegate secret list")
+    _note("secret.forgotten", name)
     click.echo(f"{name} is forgotten")
     return 0
 
@@ -119,6 +122,14 @@ def test(*, name: str) -> int:
     shape = stand_in(found, value_of(found, state, os.environ)).decode("ascii")
     click.echo(f"{name}: {source_of(found)} gives a value; a task sees something like {shape} in ${found.variable}")
     return 0
+
+
+def _note(kind: str, found: Stored | str) -> None:
+    """Write down that it was set or forgotten: names and hosts, never what it is or where it comes from (JRN-5)."""
+    from tidegate.runtime.audit import note
+
+    about = {"secret": found} if isinstance(found, str) else {"secret": found.name, "belongs": found.belongs()}
+    note(state_folder(os.environ), kind, clock=time.time, warn=say, **about)  # noqa: TID251  the clock comes in here
 
 
 def _hosts(texts: tuple[str, ...]) -> tuple[tuple[str, int], ...]:

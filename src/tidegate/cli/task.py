@@ -56,6 +56,9 @@ def _ask(verb: str, **order: Any) -> Any:
 @click.option("--trust-folder", is_flag=True, help="Use the folder's tidegate.yaml.")
 @click.option("--no-folder-policy", is_flag=True, help="Leave the folder's tidegate.yaml aside.")
 @click.option(
+    "--secret", "secrets", multiple=True, metavar="NAME", help="Its commands use this secret (may be repeated)."
+)
+@click.option(
     "--hold",
     type=click.Choice(("docker", "podman", "uid")),
     help="Its commands run in containers of this engine; uid: as users of their own (root's server).",
@@ -81,6 +84,7 @@ def create(
     wait_for: str,
     trust_folder: bool,
     no_folder_policy: bool,
+    secrets: tuple[str, ...],
     hold: str | None,
     image: str,
     transport: str,
@@ -88,8 +92,10 @@ def create(
     print_args: str | None,
 ) -> None:
     """Make a task, and print its id."""
+    from tidegate.cli.inspection_packages import ensure_for
     from tidegate.cli.terms import wait
     from tidegate.policy.snapshot import to_plain
+    from tidegate.runtime.inspection import wants_inspection
     from tidegate.runtime.policy_sources import option_layer, policy_in_force
 
     seconds = wait(wait_for) if wait_for else None
@@ -111,6 +117,7 @@ def create(
         by_hand = phase == "install"
         say(_SET_UP_BY_HAND if by_hand else _SET_UP_LATER)
         joined = joined.replace(setup=()) if by_hand else joined
+    ensure_for(joined, say, secrets=bool(secrets))
     made = _ask(
         "create",
         folder=real,
@@ -120,19 +127,15 @@ def create(
         wait_seconds=seconds,
         hold=hold or "",
         container=_container(hold, image, transport, container_option),
+        secrets=secrets,
     )
     click.echo(made["id"])
     if print_args:
-        from tidegate.holds.container.arguments import launcher_arguments
-        from tidegate.runtime.environment import task_environment
-        from tidegate.runtime.state import make_task_folder
-        from tidegate.runtime.task import GATE_HOST, GATE_PORT
+        from tidegate.cli.launcher import options_for
 
-        variables = task_environment(
-            {}, task=made["id"], host=GATE_HOST, port=GATE_PORT, own_loopback=True, capture=True
-        )
-        folder = make_task_folder(state_folder(os.environ), made["id"])
-        for line in launcher_arguments(print_args, made["id"], folder, variables):
+        named = image if hold == print_args else ""
+        reads = bool(secrets) or wants_inspection(joined)
+        for line in options_for(print_args, made["id"], image=named, reads=reads, secrets=len(secrets)):
             click.echo(line)
 
 
@@ -175,6 +178,8 @@ def show(*, task_id: str, as_json: bool) -> None:
     for key, value in found.items():
         if key in ("created_at", "ended_at"):
             shown = "" if value is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(value))
+        elif key == "secrets":
+            shown = "; ".join(f"{one['name']} for {', '.join(one['hosts'])}" for one in value)
         elif key == "execs":
             shown = "; ".join(_printable(" ".join(one["command"])) for one in value)
         else:

@@ -57,6 +57,18 @@ def make_placeholder(value: bytes, draw: Callable[[int], int]) -> bytes:
             return made
 
 
+def fits(value: bytes, placeholder: bytes) -> bool:
+    """Whether a placeholder that was made for another value can stand for this one: they have one outline."""
+    plain = _DIGITS + _LOWER + _UPPER
+    return (
+        len(value) == len(placeholder)
+        and value != placeholder
+        and all(
+            one == other or (one in plain and other in plain) for one, other in zip(value, placeholder, strict=True)
+        )
+    )
+
+
 def _like(rest: bytes, draw: Callable[[int], int]) -> list[int]:
     letters = {byte for byte in rest if byte in _DIGITS or byte in _LOWER or byte in _UPPER}
     if letters <= set(_HEX) and letters & set(_DIGITS):

@@ -31,6 +31,11 @@ def exec_started(exec_: str, command: Sequence[str], hold: str) -> list[Line]:
     return lines
 
 
+def secrets_given(exec_: str, names: Sequence[str]) -> Line:
+    """A command has stand-ins for these secrets (INS-5), and its gate their values."""
+    return "secret.given", {"exec": exec_, "secrets": list(names)}
+
+
 def exec_ended(exec_: str, connections: int) -> Line:
     """A command has ended."""
     return "exec.ended", {"exec": exec_, "connections": connections}

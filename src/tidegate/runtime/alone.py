@@ -14,7 +14,8 @@ from __future__ import annotations
 from tidegate.journal import task_lines
 from tidegate.model.errors import StartError
 from tidegate.model.verdict import How
-from tidegate.runtime.state import key_folder, log_folder, make_private_folder
+from tidegate.runtime.audit import open_log
+from tidegate.runtime.state import log_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,12 +59,7 @@ class AloneBook:
         """
         if self._log is not None:
             return self._log
-        from tidegate.journal.actions import ActionLog
-
-        keys = key_folder(self._order["state"])
-        for path in (self._order["state"], self.folder, keys):
-            make_private_folder(path)
-        self._log = ActionLog(self.folder, keys, clock=self._clock, warn=self._warn)
+        self._log = open_log(self._order["state"], clock=self._clock, warn=self._warn)
         about = {name: self._order[name] for name in ("folder", "command", "phase", "hold")}
         self._write(
             task_lines.created(name="", by=BY, **about),

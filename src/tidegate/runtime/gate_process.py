@@ -254,6 +254,7 @@ def _serve(channel: socket, open_fd: int) -> None:
     hosts: tuple[str, ...] = ()
     if order.get("secrets"):
         hosts, variables = _give_secrets(task, order)
+        alone.add("secret.given", exec=f"{task.id}-1", secrets=list(order["secrets"]))
     if order.get("roots"):
         from tidegate.runtime.inspection import make_reading
 

@@ -57,14 +57,18 @@ def need_readable(policy: Policy, secrets: Iterable[Stored]) -> None:
 
 
 def keep_no_core() -> None:
-    """Let no core of this process be written, which would have keys and secrets in it.
+    """Let no core of this process be written, and nobody without rights look into it: it has keys and secrets.
 
-    The limit is 1: where cores go to a program, the kernel asks it for 0 too, and 1 alone is kept (core(5)).
+    The limit is 1: where cores go to a program, the kernel asks it for 0 too, and 1 alone is kept (core(5)). Other
+    programs of this user can then read neither its memory nor its environment (PR_SET_DUMPABLE, prctl(2)).
     """
     import resource
 
+    from tidegate.holds import linux
+
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (0 if hard == 0 else 1, hard))
+    linux.prctl(linux.PR_SET_DUMPABLE, 0)
 
 
 def make_reading(

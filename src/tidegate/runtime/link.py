@@ -15,7 +15,7 @@ from tidegate.runtime.outcome import GATE_GONE, GATE_GONE_LATE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from tidegate.holds.inside import TaskSockets
@@ -50,7 +50,9 @@ class Link:
         self.returning = False  # it has said that it ends, and that the task may come to the next one
         self.gap = False  # a gate before this one was killed: what it counted is in the task's record only
         self.authority: tuple[str, ...] = ()  # certificates that the task is to trust, once that is known (INS-2)
-        self.variables: dict[str, str] = {}  # of the task, that stand for secrets; likewise (INS-5)
+        self.variables: dict[str, str] = {}  # of the task, where values of secrets are covered; likewise (INS-5)
+        self.own: tuple[str, ...] = ()  # those of them that hold the stand-ins
+        self.secrets: tuple[str, ...] = ()  # names of secrets that are still to be asked for (`cover`)
         self.on_question: Callable[[Sequence[Any]], None] | None = None  # hears of questions, where they are asked here
 
     def dumps(self, value: Any) -> bytes:
@@ -84,7 +86,12 @@ class Link:
             for told in self._expect("ready")[1:]:
                 self.authority = tuple(told.get("authority", ()))
                 self.variables = dict(told.get("variables", {}))
+                self.own = tuple(told.get("own", ()))
+                self.secrets = tuple(told.get("secrets", ()))
             self.known = True
+
+    def cover(self, environ: Mapping[str, str]) -> None:
+        """Get the variables of a task with secrets, where they did not come with what was confirmed."""
 
     def follow(self, phase: str, sockets: TaskSockets) -> None:
         """Hand over the sockets of the task's next hold, which is in this phase. The one before has ended."""

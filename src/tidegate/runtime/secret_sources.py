@@ -14,32 +14,46 @@ import os
 import secrets
 import subprocess
 
-from tidegate.inspect.placeholder import MOST, UnfitError, make_placeholder
+from tidegate.inspect.placeholder import MOST, UnfitError, fits, make_placeholder
 from tidegate.inspect.secrets import Place, Secret, Vault, Where
 from tidegate.model.errors import StartError
 from tidegate.runtime.secret_store import load, unseal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, MutableMapping
 
     from tidegate.runtime.secret_store import Stored
 
 COMMAND_SECONDS = 60.0
 
 
-def open_secrets(state: str, names: Iterable[str], environ: Mapping[str, str]) -> tuple[Vault, dict[str, str]]:
+def open_secrets(
+    state: str, names: Iterable[str], environ: Mapping[str, str], kept: MutableMapping[str, str] | None = None
+) -> tuple[Vault, dict[str, str]]:
     """Return the secrets of a task, and the variables that are another in it than in `environ`.
 
+    `kept` are the stand-ins that the task has already, by name; those that are made now join them.
+
     Raises:
-        StartError: where a source gives no value, or one that no stand-in can be made for.
+        StartError: where a source gives no value, one that no stand-in can be made for, or one that the task's stand-in
+            does not fit.
     """
+    kept = {} if kept is None else kept
     found = []
     own: dict[str, str] = {}
     for name in names:
         stored = load(state, name)
         value = value_of(stored, state, environ)
-        placeholder = stand_in(stored, value)
+        placeholder = kept[name].encode("ascii") if name in kept else stand_in(stored, value)
+        if not fits(value, placeholder):
+            raise StartError(
+                f"the value of the secret {name} has another shape than when the task began, and its stand-in does not"
+                " fit it",
+                fix="begin another task",
+                code="secret-shape",
+            )
+        kept[name] = placeholder.decode("ascii")
         field = stored.field.lower() if stored.place == "header" else stored.field
         place = Place(Where(stored.place), field.encode("ascii"))
         found.append(Secret(name, stored.hosts, place, value, placeholder))

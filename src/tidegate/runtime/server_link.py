@@ -19,13 +19,14 @@ from tidegate.runtime.state import front_socket, unix_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from tidegate.journal.summary import Row
 
 SERVER_GONE = "tidegate: the server is gone; the task's network is cut off and it is being ended"
 SERVER_GONE_LATE = "tidegate: the server was gone before the command ended; its record may be incomplete"
+COMMAND_SECONDS = 60  # as secret_sources.py has it
 _PATIENCE = 20  # seconds for the first word of a server that is busy
 _BUSY = "the server does not answer"
 
@@ -74,6 +75,7 @@ class ServerLink(Link):
         answer: dict[str, Any] = self._ask(["exec", {**order, "version": __version__}], "ready")
         self.known = True
         self.authority = tuple(answer.get("authority", ()))
+        self.secrets = tuple(answer.get("secrets", ()))
         return answer
 
     # To the next server, with a command that runs already (HLD-8).
@@ -92,6 +94,9 @@ class ServerLink(Link):
         word, order = before._order
         answer: dict[str, Any] = self._ask([word, {**order, "version": __version__, "again": True}], "ready")
         self.known = True
+        self.authority = tuple(answer.get("authority", ()))
+        self.secrets = tuple(answer.get("secrets", ()))
+        self.cover(os.environ)
         return answer
 
     def ahead(self) -> bytes:
@@ -124,6 +129,25 @@ class ServerLink(Link):
         elif message[0] == "closed":
             self._asked.pop(message[1]["id"], None)
         super()._tell(message)
+
+    def cover(self, environ: Mapping[str, str]) -> None:
+        """Have the server get the values of the task's secrets, and cover them in these variables."""
+        if not self.secrets:
+            return
+        self._be_patient(_PATIENCE + COMMAND_SECONDS * len(self.secrets))  # each may come from a program
+        self._say(["cover", dict(environ)])
+        told = self._expect("covered")[1]
+        self.variables, self.own = dict(told["variables"]), tuple(told["own"])
+        self._be_patient(_PATIENCE)
+
+    def given(self, task: str, environ: Mapping[str, str], secrets: int) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Return the certificates that a task trusts, and the variables that hold the stand-ins of its `secrets`."""
+        self._be_patient(_PATIENCE + COMMAND_SECONDS * secrets)
+        told = self.do("given", task=task, environ=dict(environ))
+        return tuple(told["authority"]), dict(told["variables"])
+
+    def _be_patient(self, seconds: int) -> None:
+        self.channel.setsockopt(SOL_SOCKET, SO_RCVTIMEO, pack("ll", seconds, 0))
 
     def do(self, verb: str, **order: Any) -> Any:
         """Have the server do something with a task, and return its answer.

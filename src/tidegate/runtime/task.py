@@ -188,9 +188,10 @@ def run_behind_gate(
         asking = AskScreen(link, " ".join(order.command), clock)
     if roots:
         link.confirm_known()
+        link.cover(order.environ)
     caller = order.environ | link.variables
     if order.container is not None:
-        own = {secret.variable: link.variables[secret.variable] for secret in order.secrets}
+        own = {name: link.variables[name] for name in (*link.own, *(secret.variable for secret in order.secrets))}
         caller = in_container(hold, order.container, caller) | own
     environment = task_environment(
         caller,

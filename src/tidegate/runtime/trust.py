@@ -154,3 +154,23 @@ def _java_store(bundle: str) -> bytes:
                 continue  # some old root that this library refuses; Java would too
             certificates.append(pkcs12.PKCS12Certificate(certificate, b"root-%d" % number))
     return pkcs12.serialize_java_truststore(certificates, NoEncryption())
+
+
+def renew_files(mounted: Mapping[str, str], files: Mapping[str, bytes]) -> None:
+    """Write other contents into files that are mounted somewhere: `mounted` leads from their places to them.
+
+    They keep their place on the disk, by which a mount knows them. Who reads one at that moment may read it torn.
+
+    Raises:
+        StartError: where one cannot be written.
+    """
+    try:
+        for place, source in mounted.items():
+            if place not in files:
+                continue
+            descriptor = os.open(source, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(files[place])
+                file.truncate()
+    except OSError as error:
+        raise StartError(f"{error.filename} cannot be written: {error.strerror}", code="trust") from None

@@ -9,6 +9,7 @@ that a front speaks with a gate of its own and with the server alike:
     server -> front  ["ready", {...}], or ["failed", what, fix, code] and the end; for a task ["done", result]
     with --ask       server: ["asked", question] when one of its task opens or changes, ["closed", question];
                      front: ["answer", number, answer], ["unattended"] when its terminal is gone
+    front -> server  ["cover", environment], for a task with secrets: ["covered", {variables that are another in it}]
     front -> server  ["sockets", roles] and ["next", phase, roles] with descriptors, ["begin", Unix time], ["finish"]
     server -> front  ["serving"], and at the end ["summary", rows, more]
                      ["warn", line] and ["end", why, whether it may come to the next server] at any time
@@ -36,7 +37,6 @@ from tidegate.model.verdict import Phase
 from tidegate.policy.policy import make_policy
 from tidegate.policy.snapshot import from_json
 from tidegate.runtime.channel import ASK, LENGTH, MAX_FRAME, descriptors_of, frame
-from tidegate.runtime.task import ports_of
 from tidegate.server.background import start
 from tidegate.server.peers import refusal
 from tidegate.server.task_desk import BY, do
@@ -266,6 +266,7 @@ class _Front:
             "run": self._run,
             "exec": self._run_in,
             "task": self._task,
+            "cover": self._cover,
             "sockets": self._sockets,
             "begin": self._begin,
             "next": self._next,
@@ -312,7 +313,7 @@ class _Front:
         met: Mapping[str, Sequence[tuple[str, int]]],
         setup: tuple[str, ...] = (),
     ) -> None:
-        phase, policy = task.phase, task.policy_in_force()
+        phase = task.phase  # a set-up command changes it
         self._own_names = tuple(str(name) for name in order.get("own_names", ()))
         self._exec = self._registry.begin_exec(
             task, command=tuple(order["command"]), hold=order["hold"], ask=order.get("ask", "no"), say=self.say
@@ -323,23 +324,7 @@ class _Front:
         await self._registry.publish(
             self._exec, tuple(Publish(tuple(at), *rest) for at, *rest in order.get("publish", ()))
         )
-        self.say(
-            [
-                "ready",
-                {
-                    "task": task.id,
-                    "folder": task.folder.path,
-                    "dev": task.folder.dev,
-                    "ino": task.folder.ino,
-                    "phase": phase.value,
-                    "setup": setup,
-                    "files": task.policy.files,
-                    "met": met,
-                    "ports": {name: ports_of(policy, Phase(name)) for name in met},
-                    "authority": task.reads(policy),
-                },
-            ]
-        )
+        self.say(["ready", task.told(phase, setup, met)])
         if self._exec is not None and self._exec.ask == ASK:
             self._asking = self._exec
             self._terminals.join(self._exec)
@@ -359,6 +344,11 @@ class _Front:
         descriptors = tuple(self._fds)
         self._fds.clear()
         return TaskSockets(tuple(roles), descriptors)
+
+    async def _cover(self, environ: dict[str, str]) -> None:
+        exec_ = self._own()
+        variables = await self._registry.give_secrets(exec_, environ)
+        self.say(["covered", {"variables": variables, "own": exec_.task.secrets.variables}])
 
     async def _sockets(self, roles: list[str]) -> None:
         exec_ = self._own()

@@ -14,11 +14,13 @@ from tidegate.journal import task_lines
 from tidegate.journal.reached import Reached
 from tidegate.journal.summary import FIELDS
 from tidegate.model.errors import NotSavedError, UsageError
+from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.decide import decide
 from tidegate.policy.snapshot import to_plain
 from tidegate.questions.values import AskingTask
 from tidegate.runtime.state import home_folder
 from tidegate.server.background import in_thread
+from tidegate.server.task_secrets import TaskSecrets
 from tidegate.state.folders import why_not_remembered
 from tidegate.state.settings import LONGEST_WAIT, SHORTEST_WAIT
 from tidegate.state.store import TaskEnd, TaskRecord
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from tidegate.journal.summary import Row
     from tidegate.model.decision import Decision
     from tidegate.model.event import Event
-    from tidegate.model.verdict import Phase, Verdict
     from tidegate.questions.shell import Desk
     from tidegate.server.bus import Bus
     from tidegate.server.changes import Remembered
@@ -156,9 +157,21 @@ class Ledger:
 
     async def task_changed(self, task: Living, *, by: str, **what: Any) -> None:
         """The operator changed what a living task may do."""
-        await in_thread(lambda: self.store.change_task(task.id, operator=operator_bytes(task)))
+        await self.keep(task)
         said: dict[str, Any] = {name: value for name, value in what.items() if value != []}
         self.log.append("task.changed", task.id, by=by, **said)
+
+    async def keep(self, task: Living) -> None:
+        """Keep what is new of a task, of which nothing is said.
+
+        Raises:
+            NotSavedError: when it cannot be kept.
+        """
+        await in_thread(lambda: self.store.change_task(task.id, operator=operator_bytes(task)))
+
+    def secrets_given(self, exec_: Exec) -> None:
+        """A command has its secrets: their names are said."""
+        self._write(exec_.task.id, task_lines.secrets_given(exec_.id, exec_.task.secrets.names))
 
     def settle(self, task: Living, by: str, *verdicts: Verdict) -> None:
         """What the task may reach has changed: end its questions to which these verdicts are the answer now.
@@ -250,4 +263,21 @@ def operator_bytes(task: Living) -> bytes:
     """Return what changed of a task since it was created, and what its commands run in, as its record keeps it."""
     rules = {text: verdict.value for text, verdict in task.operator.items()}
     kept = {"rules": rules, "paused": task.paused, "set_up": task.set_up, "setting_up": task.setting_up is not None}
-    return json.dumps(kept | ({"container": task.container} if task.container else {})).encode()
+    more = {"container": task.container, "secrets": task.secrets.kept() if task.secrets else None}
+    return json.dumps(kept | {name: value for name, value in more.items() if value}).encode()
+
+
+def restore(task: Living, record: TaskRecord) -> None:
+    """Have a task be as its record keeps it: what `operator_bytes` wrote down.
+
+    Raises:
+        ValueError, KeyError, TypeError: when that is no such record.
+    """
+    kept = json.loads(record.operator)
+    task.operator = {text: Verdict(verdict) for text, verdict in kept["rules"].items()}
+    task.paused = bool(kept["paused"])
+    task.set_up = bool(kept.get("set_up"))
+    task.container = kept.get("container")
+    task.secrets = TaskSecrets.of_record(kept.get("secrets"))
+    if kept.get("setting_up"):
+        task.phase = Phase.RUNTIME  # the server ended in its midst: it runs again before the next command

@@ -23,18 +23,21 @@ from tidegate.model.verdict import Phase, Verdict
 from tidegate.runtime.inspection import make_reading, wants_inspection
 from tidegate.runtime.served import serve_sockets
 from tidegate.runtime.services import Services
+from tidegate.runtime.task import ports_of
 from tidegate.runtime.trust import roots_of
 from tidegate.server.books import ExecBooks
 from tidegate.server.changes import changed
 from tidegate.server.shapes import task_shape
+from tidegate.server.task_secrets import TaskSecrets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from tidegate.gate.gate import Gate
     from tidegate.gate.record import Entry
     from tidegate.holds.inside import TaskSockets
+    from tidegate.inspect.secrets import Vault
     from tidegate.journal.summary import Row
     from tidegate.model.publish import Publish
     from tidegate.model.question import FolderKey
@@ -86,6 +89,8 @@ class Living:
         self.warnings = warnings
         self.books: TaskBooks | None = None  # None where none of its commands has a gate
         self.reading: Reading | None = None  # what reads inside TLS for it, once a command of a policy that asks began
+        self.secrets = TaskSecrets()
+        self.roots = ""  # what destinations are verified against, as PEM; "" for what the server's own environment says
         self.operator: dict[str, Verdict] = {}
         self.remembered: tuple[Remembered, ...] = ()
         self.paused = False
@@ -103,9 +108,33 @@ class Living:
         Raises:
             StartError: where what it needs is not there.
         """
-        if self.reading is None and wants_inspection(policy):
-            self.reading = make_reading(policy, self.id, roots_of(os.environ), time.time)  # noqa: TID251  the clock comes in here
+        if self.reading is None and (self.secrets or wants_inspection(policy)):
+            roots = self.roots or roots_of(os.environ)
+            self.reading = make_reading(policy, self.id, roots, time.time, self.secrets.hosts)  # noqa: TID251  the clock comes in here
         return self.reading.authority if self.reading is not None else ()
+
+    def told(
+        self, phase: Phase, setup: tuple[str, ...], met: Mapping[str, Sequence[tuple[str, int]]]
+    ) -> dict[str, Any]:
+        """Return what a front is told of it before a command of its begins, which will be in this phase.
+
+        Raises:
+            StartError: as `reads`.
+        """
+        policy = self.policy_in_force()
+        return {
+            "task": self.id,
+            "folder": self.folder.path,
+            "dev": self.folder.dev,
+            "ino": self.folder.ino,
+            "phase": phase.value,
+            "setup": setup,
+            "files": self.policy.files,
+            "met": met,
+            "ports": {name: ports_of(policy, Phase(name)) for name in met},
+            "authority": self.reads(policy),
+            "secrets": self.secrets.names,
+        }
 
     @property
     def ends_with_its_command(self) -> bool:
@@ -132,6 +161,7 @@ class Living:
             connections=self.books.connections if self.books is not None else 0,
             refused=self.books.refused if self.books is not None else 0,
             questions=questions,
+            secrets=self.secrets.shown(),
             warnings=list(self.warnings),
         )
 
@@ -159,6 +189,7 @@ class Exec:
         self.say = say
         self.gate_task: GateTask | None = None
         self.books: ExecBooks | None = None
+        self.vault: Vault | None = None  # where its task has secrets, once their values are there
         self.met: dict[str, tuple[tuple[str, int], ...]] = {}  # by phase: services of this machine that are met inside
         self._served: Served | None = None
         self._doors: list[tuple[int, Publish]] = []  # bound, and nobody's yet
@@ -202,11 +233,15 @@ class Exec:
             _close(sockets)
             raise
         gate_task = GateTask(task.id, policy, task.phase, recorder=self.books, asks=self.ask != "no")
+        if task.secrets and self.vault is None:
+            _close(sockets)
+            raise StartError("the front did not ask for the task's secrets", code="secret")
         gate_task.pause(paused=task.paused)
         gate_task.inspector = task.reading.inspector if task.reading is not None else None
         other = next((one.gate_task for one in task.execs.values() if one.gate_task is not None), None)
         if other is not None:
             gate_task.join(other)
+        gate_task.secrets = self.vault
         try:
             self._served = self._serve(gate, gate_task, sockets, own_names)
         except BaseException:

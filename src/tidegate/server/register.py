@@ -25,10 +25,11 @@ from tidegate.server.background import in_thread
 from tidegate.server.books import TaskBooks
 from tidegate.server.living import CREATED, RETURNING, RUN, Exec, Living
 from tidegate.server.shapes import task_shape_of_record
+from tidegate.server.task_secrets import checked
 from tidegate.state.folders import folder_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from tidegate.holds.inside import TaskSockets
@@ -123,13 +124,14 @@ class Register:
         hold: str = "",
         container: dict[str, Any] | None = None,
         wait_seconds: int | None = None,
+        secrets: Iterable[str] = (),
         by: str,
     ) -> Living:
         """Make a task that lives until somebody ends it; its commands come with `exec`, in `hold` and `container`.
 
         Raises:
             UsageError: for a folder that is none, or a wait that is none.
-            StartError: when its record cannot be kept.
+            StartError: when its record cannot be kept, or a secret is none.
         """
         if not os.path.isabs(folder):
             raise UsageError(f"{ascii(folder)[:200]} is no absolute path", fix="give one", code="folder")
@@ -148,6 +150,7 @@ class Register:
             by=by,
         )
         task.container = container
+        task.secrets = await in_thread(checked, self._state, secrets, policy)
         await self._adopt(task, self._own_log(task), rotate=True)
         sweep_tasks(self._state)
         return task
@@ -178,6 +181,8 @@ class Register:
             wait_seconds=self._ledger.wait_seconds(order.get("wait_seconds")),
             by=by,
         )
+        task.secrets = await in_thread(checked, self._state, order.get("secrets", ()), policy)
+        task.roots = str(order.get("roots", ""))
         await self._adopt(task, order["log"], rotate=order["rotate"])
         return task
 

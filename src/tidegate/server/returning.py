@@ -15,9 +15,9 @@ import json
 from typing import TYPE_CHECKING
 
 from tidegate.model.errors import UsageError
-from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.snapshot import from_json
 from tidegate.server.background import start
+from tidegate.server.ledger import restore
 from tidegate.server.living import CREATED, RETURNING, RUN, Living
 from tidegate.server.register import Register
 
@@ -59,13 +59,7 @@ class Returning(Register):
             wait_seconds=record.wait_seconds,
             by=record.by,
         )
-        kept = json.loads(record.operator)
-        task.operator = {text: Verdict(verdict) for text, verdict in kept["rules"].items()}
-        task.paused = bool(kept["paused"])
-        task.set_up = bool(kept.get("set_up"))
-        task.container = kept.get("container")
-        if kept.get("setting_up"):
-            task.phase = Phase.RUNTIME  # the server ended in its midst: it runs again before the next command
+        restore(task, record)
         await self._adopt(task, self._own_log(task) if created else "", rotate=True, again=True)
         if not created:
             asyncio.get_running_loop().call_later(EXPECTED, self._miss, task)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from tidegate.questions.shape import question_shape as question_shape  # noqa: PLC0414  where the others are
+from tidegate.server.task_secrets import TaskSecrets
 
 if TYPE_CHECKING:
     from typing import Any
@@ -42,8 +44,16 @@ def task_shape_of_record(record: TaskRecord) -> dict[str, Any]:
         connections=record.connections,
         refused=record.refused,
         questions=0,
+        secrets=_secrets_of(record),
         warnings=[],
     )
+
+
+def _secrets_of(record: TaskRecord) -> list[dict[str, Any]]:
+    try:
+        return TaskSecrets.of_record(json.loads(record.operator or b"{}").get("secrets")).shown()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []  # a record of another version
 
 
 def rule_shape(rule: RuleRecord) -> dict[str, Any]:

@@ -31,6 +31,7 @@ async def do(registry: Registry, verb: str, order: dict[str, Any]) -> Any:
             wait_seconds=order["wait_seconds"],
             hold=order.get("hold", ""),
             container=order.get("container"),
+            secrets=order.get("secrets", ()),
             by=BY,
         )
         return registry.view(task)
@@ -41,6 +42,8 @@ async def do(registry: Registry, verb: str, order: dict[str, Any]) -> Any:
     task = registry.get(order["task"])
     if verb == "container":
         return {"hold": task.hold, **(task.container or {})} if task.container or task.hold == "uid" else None
+    if verb == "given":
+        return await registry.given(task, order["environ"])
     if verb == "connections":
         return await registry.look(task)
     if verb == "phase":

@@ -21,16 +21,18 @@ from tidegate.runtime.state import LOG_NAME
 from tidegate.server.background import in_thread
 from tidegate.server.changes import canonical
 from tidegate.server.ledger import remembered_of
-from tidegate.server.living import Living, denied_now
+from tidegate.server.living import Exec, Living, denied_now
 from tidegate.server.open_view import OpenView
 from tidegate.server.returning import Returning
+from tidegate.server.task_secrets import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from tidegate.gate.record import Entry
     from tidegate.gate.task import GateTask
+    from tidegate.inspect.secrets import Vault
     from tidegate.model.decision import Decision
     from tidegate.model.question import FolderKey
     from tidegate.policy.policy import Policy
@@ -170,6 +172,35 @@ class Registry(Returning):
                 policy = task.policy_in_force()
                 await self._each(task, _changer(policy))
                 self._ledger.settle(task, by, Verdict.ALLOW)
+
+    async def give_secrets(self, exec_: Exec, environ: Mapping[str, str]) -> dict[str, str]:
+        """Get the values of a command's secrets; return the variables that are another in the task than in `environ`.
+
+        Raises:
+            StartError: where one cannot be had.
+            NotSavedError: where the task's stand-ins cannot be kept.
+        """
+        if not exec_.task.secrets:
+            return {}
+        exec_.vault, variables = await self._opened(exec_.task, environ)
+        self._ledger.secrets_given(exec_)
+        return variables
+
+    async def given(self, task: Living, environ: Mapping[str, str]) -> dict[str, Any]:
+        """Return what a container of somebody else's is to be started with: whom to trust, and stand-ins.
+
+        Raises:
+            StartError, NotSavedError: as `give_secrets`.
+        """
+        authority = task.reads(task.policy_in_force())
+        variables = (await self._opened(task, environ))[1] if task.secrets else {}
+        return {"authority": authority, "variables": {name: variables[name] for name in task.secrets.variables}}
+
+    async def _opened(self, task: Living, environ: Mapping[str, str]) -> tuple[Vault, dict[str, str]]:
+        async with task.secrets.opening:
+            found = await in_thread(opened, self._state, task.secrets, environ)
+            await self._ledger.keep(task)  # before it is in anybody's environment
+        return found
 
     async def _each(self, task: Living, work: Callable[[GateTask], int]) -> int:
         # On the gate's thread, for each command of the task.

@@ -31,7 +31,7 @@ _ALONE = frozenset({"none"})
 
 
 class Attached:
-    """A container that was looked at. `pid` is its first process."""
+    """A container that was looked at. `pid` is its first process, `mounts` lead from places inside to sources."""
 
     def __init__(self, engine: Engine, container: str) -> None:
         """Look at it.
@@ -42,6 +42,9 @@ class Attached:
         found = engine.inspect(container)
         self.id = str(found.get("Id", container))
         self._rootless = engine.facts().rootless
+        self.mounts = {str(one.get("Destination")): str(one.get("Source")) for one in found.get("Mounts") or ()}
+        texts = (found.get("Config") or {}).get("Env") or ()
+        self.variables = {name: value for name, _, value in (str(text).partition("=") for text in texts)}
         self.pid = engine.pid(container)
         check_here(engine, self.id, self.pid)
         weak = weaknesses(found)

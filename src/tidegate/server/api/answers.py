@@ -31,6 +31,14 @@ class Exec(msgspec.Struct, frozen=True, kw_only=True):
     started_at: float
 
 
+class SecretUse(msgspec.Struct, frozen=True, kw_only=True):
+    """A secret of a task: for which hosts it is (with their ports), and the variable that holds the stand-in."""
+
+    name: str
+    hosts: list[str]
+    variable: str
+
+
 class TaskAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """One task. `execs` are its commands that run now; the counts are 0 where a server was killed."""
 
@@ -52,6 +60,7 @@ class TaskAnswer(msgspec.Struct, frozen=True, kw_only=True):
     refused: int
     questions: int
     by: str
+    secrets: list[SecretUse]
     warnings: list[str]
 
 

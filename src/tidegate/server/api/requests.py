@@ -21,6 +21,7 @@ Time = Annotated[float, Meta(ge=0, le=LATEST, description="Unix seconds")]
 Port = Annotated[int, Meta(ge=1, le=65535)]
 Path = Annotated[str, Meta(min_length=1, max_length=4096, pattern=r"^/[^\x00-\x1f\x7f]*(?![\s\S])")]
 Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f\x7f]+(?![\s\S])")]
+SecretName = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(?![\s\S])")]
 HostText = Annotated[str, Meta(min_length=1, max_length=260)]
 Hosts = Annotated[list[HostText], Meta(max_length=1000)]
 Limit = Annotated[int, Meta(ge=1, le=1000)]
@@ -40,6 +41,7 @@ class NewTask(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     hosts: Hosts | None = None
     wait_seconds: Annotated[int, Meta(ge=60, le=28800)] | None = None
     network: Literal["none", "allowlist"] | None = None
+    secrets: Annotated[list[SecretName], Meta(max_length=100, description="names; tidegate secret set")] = []
 
 
 class PhaseChange(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):

@@ -137,6 +137,7 @@ class TaskOperations:
             policy=policy,
             name=body.name or "",
             wait_seconds=body.wait_seconds,
+            secrets=body.secrets,
             by=call.caller.by,
         )
         return self._registry.view(task)

@@ -1,0 +1,115 @@
+"""The secrets of a server's task: their names and its stand-ins, which outlive the server, and never a value (INS-5).
+
+Rules of the file:
+
+* A task has one stand-in for each of its secrets as long as it lives, whatever server it is behind: what it was given
+  in its environment stays true. Stand-ins are in its record; they are worth nothing to whoever reads it.
+* A value is asked of its source for each command, by the server, with the environment of whoever starts that command,
+  and is in the memory of the gate from then on. One that has another shape by now does not get under the stand-in that
+  the task has: the command does not start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tidegate.model.errors import UsageError
+from tidegate.runtime.inspection import need_readable
+from tidegate.runtime.secret_store import is_name, load_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from tidegate.inspect.secrets import Vault
+    from tidegate.policy.policy import Policy
+    from tidegate.runtime.secret_store import Stored
+
+
+class TaskSecrets:
+    """See the head of the file. `stored` says of each what it belongs to, as it was when the task began."""
+
+    def __init__(self, uses: Iterable[tuple[str, tuple[tuple[str, int], ...], str]] = ()) -> None:
+        self.uses = tuple(uses)  # name, hosts, variable
+        self.stand_ins: dict[str, str] = {}
+        self.opening = asyncio.Lock()  # two commands that begin at once get one stand-in
+
+    def __bool__(self) -> bool:
+        return bool(self.uses)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(name for name, _hosts, _variable in self.uses)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The canonical hosts they are for."""
+        return tuple(dict.fromkeys(host for _name, hosts, _variable in self.uses for host, _port in hosts))
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that hold the stand-ins."""
+        return tuple(variable for _name, _hosts, variable in self.uses)
+
+    def shown(self) -> list[dict[str, Any]]:
+        """Return them as the API shows them: neither values nor stand-ins."""
+        return [
+            {
+                "name": name,
+                "hosts": [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in hosts],
+                "variable": variable,
+            }
+            for name, hosts, variable in self.uses
+        ]
+
+    def kept(self) -> dict[str, Any]:
+        """Return what a task's record keeps, as JSON has it."""
+        return {"uses": self.uses, "stand_ins": self.stand_ins}
+
+    @classmethod
+    def of_record(cls, kept: Mapping[str, Any] | None) -> TaskSecrets:
+        """Return those of a task that a server before this one left.
+
+        Raises:
+            KeyError, TypeError, ValueError: when it is no such record.
+        """
+        if kept is None:
+            return cls()
+        uses = [
+            (str(name), tuple((str(host), int(port)) for host, port in hosts), str(variable))
+            for name, hosts, variable in kept["uses"]
+        ]
+        found = cls(uses)
+        found.stand_ins = {str(name): str(text) for name, text in kept["stand_ins"].items()}
+        return found
+
+
+def checked(state: str, names: Iterable[str], policy: Policy) -> TaskSecrets:
+    """Return the secrets of a new task. It may wait for the disk.
+
+    Raises:
+        UsageError: for what is no name.
+        StartError: where there is no such secret, two are for one variable, or the policy has one's host never read.
+    """
+    wanted = tuple(dict.fromkeys(names))
+    for name in wanted:
+        if not is_name(name):
+            raise UsageError(f"{ascii(name)[:80]} is no name of a secret", fix="tidegate secret list", code="secret")
+    stored: tuple[Stored, ...] = load_all(state, wanted)
+    need_readable(policy, stored)
+    return TaskSecrets((one.name, one.hosts, one.variable) for one in stored)
+
+
+def opened(state: str, secrets: TaskSecrets, environ: Mapping[str, str]) -> tuple[Vault, dict[str, str]]:
+    """Get the values, and return them with the variables that are another in the task. It may wait for a program.
+
+    Raises:
+        StartError: where one cannot be had, or does not fit the task's stand-in.
+    """
+    from tidegate.runtime.inspection import keep_no_core
+    from tidegate.runtime.secret_sources import open_secrets
+
+    keep_no_core()
+    return open_secrets(state, secrets.names, environ, secrets.stand_ins)
