@@ -110,6 +110,7 @@ class RunningTask:
         self.last_words = ""
         self.serve_again: ServeAgain | None = None  # makes the gate's sockets anew: a task that outlives its gate
         self.kept: tuple[int, ...] = ()  # descriptors that this needs
+        self.mounted: dict[str, str] = {}  # files that say whom to trust, where they are mounted: from place to source
         self._status: int | None = None
 
     def send(self, message: str) -> None:

@@ -52,12 +52,14 @@ class Comeback:
         state: str,
         *,
         ports: bool = False,
+        roots: str = "",
         patience: float = PATIENCE,
     ) -> None:
         self._link = link
         self._task = task
         self._state = state
         self._ports = ports  # whether the listeners are those of the policy's ports (--capture ports)
+        self._roots = roots  # what the task trusts but for its authority, as PEM; '' where nothing is read
         self._patience = patience
         self._wire = -1
         self._child = 0
@@ -168,6 +170,10 @@ class Comeback:
 
     def _join(self, link: ServerLink) -> None:
         told = link.rejoin(self._link)
+        if self._roots and link.authority:  # the key of the one before ended with its server
+            from tidegate.runtime.trust import renew_files, trust_files
+
+            renew_files(self._task.mounted, dict(trust_files(self._roots, link.authority)))
         phase = told["phase"]
         met = tuple((host, port) for host, port in told["met"].get(phase, ()))
         ports = tuple(told["ports"].get(phase, ())) if self._ports else ()

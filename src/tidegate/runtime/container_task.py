@@ -80,8 +80,11 @@ def trusted_in(engine: str, image: str, environ: Mapping[str, str]) -> tuple[str
     return joined((*texts, *extra_roots(environ))), places
 
 
-def comeback_of(link: Link, task: RunningTask, order: Order) -> Comeback | None:
-    """Return what leads this task from its server to the next one; None where it ends with its gate."""
+def comeback_of(link: Link, task: RunningTask, order: Order, roots: str) -> Comeback | None:
+    """Return what leads this task from its server to the next one; None where it ends with its gate.
+
+    `roots` are what it trusts, but for its authority, as PEM.
+    """
     if task.serve_again is None:
         return None
     from tidegate.runtime.server_link import ServerLink
@@ -90,4 +93,4 @@ def comeback_of(link: Link, task: RunningTask, order: Order) -> Comeback | None:
         return None
     from tidegate.runtime.comeback import Comeback
 
-    return Comeback(link, task, order.state, ports=order.capture == PORTS)
+    return Comeback(link, task, order.state, ports=order.capture == PORTS, roots=roots)

@@ -204,10 +204,10 @@ def run_behind_gate(
     )
 
     trust: tuple[tuple[str, bytes], ...] = ()
+    trusted, places = roots, None
     if roots:
         from tidegate.runtime.trust import trust_files, trusting
 
-        trusted, places = roots, None
         if order.container is not None:
             trusted, places = trusted_in(hold.name, order.container.image, order.environ)
         trust, environment = trust_files(trusted, link.authority, places), trusting(environment)
@@ -251,7 +251,7 @@ def run_behind_gate(
             on_gate_message=link.heard,
             gone=link.gone,
             asking=asking,
-            comeback=comeback_of(link, running, order) if phase == order.phase else None,
+            comeback=comeback_of(link, running, order, trusted) if phase == order.phase else None,
         )
 
     kept_from = None

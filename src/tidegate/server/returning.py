@@ -80,4 +80,5 @@ class Returning(Register):
                 f"the task {ascii(order['task'])[:80]} has ended meanwhile", fix="start it again", code="task-ended"
             )
         task.books = self._books(task, order["log"], rotate=order["rotate"])
+        task.roots = str(order.get("roots", ""))
         return task

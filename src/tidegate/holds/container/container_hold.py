@@ -23,6 +23,7 @@ from tidegate.holds.container import owner, relays
 from tidegate.holds.container.engine import LABEL_OWNER, LABEL_RUN, PODMAN, Engine
 from tidegate.holds.container.keeper import Keeper
 from tidegate.holds.container.transport import Way
+from tidegate.holds.container.view import trust_sources
 from tidegate.holds.container.work_folder import WorkFolder
 from tidegate.holds.container.worker import create_worker
 from tidegate.holds.hold import Container, LaunchSpec, RunningTask
@@ -170,7 +171,9 @@ class ContainerHold:
             if message == "pty":
                 master = descriptors[0]
             elif message == "probed":
-                return ContainerTask(pid, ours, master, keeper, channel, way)
+                task = ContainerTask(pid, ours, master, keeper, channel, way)
+                task.mounted = trust_sources(spec.trust, folder.path)
+                return task
             elif message.startswith("failed "):
                 break
         os.kill(pid, signal.SIGKILL)

@@ -83,17 +83,19 @@ def file_mount(source: str, target: str) -> list[str]:
     return ["--mount", f"type=bind,src={_named(source)},dst={target},readonly"]
 
 
+def trust_sources(files: Iterable[tuple[str, bytes]], folder: str) -> dict[str, str]:
+    """Where the files that say whom to trust are, by their places inside: one file in `folder` for each text."""
+    named: dict[bytes, str] = {}
+    return {place: named.setdefault(content, f"{folder}/trust-{len(named)}") for place, content in files}
+
+
 def trust_mounts(files: Iterable[tuple[str, bytes]], folder: str) -> list[str]:
-    """Options that give the worker the files which say whom to trust, read-only; `folder` takes each text once."""
-    options = []
-    written: dict[bytes, str] = {}
-    for target, content in files:
-        source = written.get(content)
-        if source is None:
-            source = written[content] = os.path.join(folder, f"trust-{len(written)}")
-            write_readable(source, content)
-        options += file_mount(source, target)
-    return options
+    """Options that give the worker those files, read-only; they are written."""
+    files = tuple(files)
+    sources = trust_sources(files, folder)
+    for source, content in {sources[place]: content for place, content in files}.items():
+        write_readable(source, content)
+    return [part for place, source in sources.items() for part in file_mount(source, place)]
 
 
 def write_readable(path: str, content: bytes) -> None:
