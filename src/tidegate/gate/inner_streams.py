@@ -2,7 +2,8 @@
 
 Rules of the file: a side that does not take its bytes stops the other from being read; the client is read on while it
 is slow, for its windows and resets, until what waits for it is too much. Frames of a few bytes cost far more than their
-bytes, so a turn ends in time too, and the next one reads less at once. How streams are judged is not known here.
+bytes, so a turn ends in time too, and the next one reads less at once; what was read is looked at in pieces. How
+streams are judged is not known here.
 """
 
 from __future__ import annotations
@@ -105,23 +106,12 @@ class InnerStreams:
                 return
             if client and down.outlet.waiting > MOST_WAITING:
                 return
-            try:
-                data = end.recv(self._room)
-            except BlockingIOError:
-                return
-            except OSError:
-                data = b""
-            if not data:
-                if client:
-                    self._close(Reason.CLIENT_GONE)
-                else:
-                    self._origin_ended()
-                    self._send()
-                return
-            limit = self._limits[0 if client else 1]
-            if limit is not None and not limit.spend(len(data)):
-                self._close(limit.reason)
-                return
+            data = b""
+            if not (streams.client_waits if client else streams.upstream_waits):
+                received = self._receive(end, client=client)
+                if received is None:
+                    return
+                data = received
             if client:
                 streams.from_client(data)
             else:
@@ -136,6 +126,26 @@ class InnerStreams:
         else:
             self._room = min(2 * self._room, SIZE)
         self.gate.reactor.again(self, end.fd, IN)
+
+    def _receive(self, end: TlsEnd, *, client: bool) -> bytes | None:
+        """Return what a side says; None where that is nothing now, or was its end."""
+        try:
+            data = end.recv(self._room)
+        except BlockingIOError:
+            return None
+        except OSError:
+            data = b""
+        limit = self._limits[0 if client else 1]
+        if not data and client:
+            self._close(Reason.CLIENT_GONE)
+        elif not data:
+            self._origin_ended()
+            self._send()
+        elif limit is not None and not limit.spend(len(data)):
+            self._close(limit.reason)
+        else:
+            return data
+        return None
 
     def _send(self) -> None:
         streams = self._streams

@@ -143,8 +143,18 @@ class Http2:
 
     # What the client says.
 
+    @property
+    def client_waits(self) -> bool:
+        """Whether some of what the client said is still to be looked at."""
+        return not self.over and self._client.waits
+
+    @property
+    def upstream_waits(self) -> bool:
+        """Whether some of what the destination said is."""
+        return not self.over and self._upstream.waits
+
     def from_client(self, data: bytes) -> None:
-        """Take plain bytes of the client."""
+        """Take plain bytes of the client, and look at the next piece of them; see the seam."""
         try:
             events = self._client.hear(data)
         except H2Error:
@@ -206,7 +216,7 @@ class Http2:
         method = method_of(pseudo)
         line = self._open_line(method)
         reason, detail = judged(self._decision, pseudo, headers, method)
-        if len(headers) - len(pseudo) > self._most_fields:
+        if self._client.too_many(headers):
             reason, detail = Reason.HEADERS_TOO_LARGE, f"there are more than {self._most_fields} header fields"
         if reason is None and self._failure is not None:
             reason, detail = self._failure
@@ -288,7 +298,7 @@ class Http2:
     # What the destination says.
 
     def from_upstream(self, data: bytes) -> None:
-        """Take plain bytes of the destination."""
+        """Take plain bytes of the destination, likewise."""
         try:
             for event in self._upstream.hear(data):
                 if self.over:
@@ -306,7 +316,8 @@ class Http2:
             way.ended = True
             self._pass(stream, up=up)
             return
-        way.trailers = checked_trailers(event.headers)
+        side = self._client if up else self._upstream
+        way.trailers = None if side.too_many(event.headers) else checked_trailers(event.headers)
         if way.trailers is None:
             self._drop(stream, ErrorCodes.PROTOCOL_ERROR, Reason.BAD_REQUEST if up else Reason.UPSTREAM_RESPONSE)
 
@@ -342,7 +353,7 @@ class Http2:
         stream = self._by_upstream.get(event.stream_id)
         if stream is None:
             return
-        headers = checked(event.headers)
+        headers = None if self._upstream.too_many(event.headers) else checked(event.headers)
         status = dict(headers or ()).get(b":status", b"")
         if headers is None or len(status) != 3 or not status.isdigit() or status == b"101":
             self._drop(stream, ErrorCodes.PROTOCOL_ERROR, Reason.UPSTREAM_RESPONSE)

@@ -1,8 +1,10 @@
 """One side of an HTTP/2 connection that is read: the h2 library, with bounds and without its haste (RFC 9113).
 
 Rules of the file: bounds are said in the first SETTINGS and kept; GOAWAY is an event and not the end, so that what was
-begun can end; a frame larger than its bound is not waited for. The table that headers are compressed with is ours and
-small, whatever the other side would hold: each header is looked for in all of it.
+begun can end; what came is heard in pieces (http2_frames.py). The table that headers are compressed with is ours and
+small, whatever the other side would hold: each header is looked for in all of it. Of a block with more fields than are
+allowed only as many are looked at as show that: a thousand fit into a frame and take the library longest to judge. Who
+uses what is left of such a block has to refuse it (`too_many`).
 """
 
 from __future__ import annotations
@@ -15,19 +17,37 @@ from h2.errors import ErrorCodes
 from h2.events import ConnectionTerminated
 from h2.exceptions import FrameTooLargeError
 from h2.settings import SettingCodes, Settings
+from hpack import Decoder
 from hyperframe.frame import GoAwayFrame
 
+from tidegate.inspect.http2_frames import PREFACE, Frames
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from h2.events import Event
+    from hpack import HeaderTuple
 
     from tidegate.model.limits import Limits
 
-FRAME_HEADER = 9  # RFC 9113 section 4.1
 STREAMS = 100  # at once: RFC 9113 section 5.1.2 advises no fewer
 STREAM_WINDOW = 1 << 18
 WINDOW = 1 << 20  # of a connection: what one side may have sent that the other has not taken
 HEADER_TABLE = 4096  # bytes: RFC 9113 section 6.5.2 begins with it, and we stay there
 _FIRST_WINDOW = 65535  # RFC 9113 section 6.9.2
+_PSEUDO = 5  # names that begin with a colon, at most: RFC 9113 section 8.3, RFC 8441
+
+
+class _Decoder(Decoder):
+    """Hands on as many fields as show that there are too many."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most + _PSEUDO + 1
+
+    def decode(self, data: bytes, raw: bool = False) -> Iterable[HeaderTuple]:
+        fields = super().decode(data, raw)
+        return list(fields)[: self._most]
 
 
 class Side(H2Connection):
@@ -35,9 +55,13 @@ class Side(H2Connection):
 
     MAX_CLOSED_STREAMS = 1024
 
-    def __init__(self, config: H2Configuration) -> None:
+    def __init__(self, config: H2Configuration, limits: Limits) -> None:
         super().__init__(config)
         self._frame_dispatch_table[GoAwayFrame] = self._going_away
+        self._frames = Frames(0 if config.client_side else PREFACE)
+        self._most = limits.header_fields
+        self.decoder = _Decoder(limits.header_fields)
+        self.decoder.max_header_list_size = limits.header_bytes
 
     def _going_away(self, frame: GoAwayFrame) -> tuple[list[object], list[Event]]:
         event = ConnectionTerminated()
@@ -45,20 +69,32 @@ class Side(H2Connection):
         event.last_stream_id = frame.last_stream_id
         return [], [event]
 
+    @property
+    def waits(self) -> bool:
+        """Whether some of what came is still to be heard."""
+        return self._frames.waits
+
     def hear(self, data: bytes) -> list[Event]:
-        """Take bytes; return what they say.
+        """Take bytes; return what the next piece of all that came says. Where some of it `waits`, hear b"" next.
 
         Raises:
             H2Error: the other side broke the protocol, or its bounds.
         """
-        events = self.receive_data(data)
+        self._frames.add(data)
+        try:
+            piece = self._frames.take()
+        except FrameTooLargeError:
+            self.close_connection(ErrorCodes.FRAME_SIZE_ERROR)
+            raise
+        events = self.receive_data(piece)
         # Set only where it changes: setting it anew would forget that a change is to be told.
         if self.encoder.header_table_size > HEADER_TABLE:  # noqa: PLR1730
             self.encoder.header_table_size = HEADER_TABLE
-        if len(self.incoming_buffer._data) > self.max_inbound_frame_size + FRAME_HEADER:  # noqa: SLF001
-            self.close_connection(ErrorCodes.FRAME_SIZE_ERROR)
-            raise FrameTooLargeError("a frame is larger than its bound")
         return events
+
+    def too_many(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        """Whether a block has more fields than are allowed."""
+        return sum(name[:1] != b":" for name, _ in headers) > self._most
 
     def go_away(self, last: int, code: int) -> None:
         """Say that no stream after `last` is taken; those before it go on."""
@@ -67,7 +103,7 @@ class Side(H2Connection):
 
 def make_side(limits: Limits, *, client: bool) -> Side:
     """Return our end of a connection that has begun: the client's end to a destination, or the server's to the task."""
-    side = Side(H2Configuration(client_side=client, header_encoding=None))
+    side = Side(H2Configuration(client_side=client, header_encoding=None), limits)
     values = {
         SettingCodes.MAX_HEADER_LIST_SIZE: limits.header_bytes,
         SettingCodes.INITIAL_WINDOW_SIZE: STREAM_WINDOW,
@@ -78,7 +114,6 @@ def make_side(limits: Limits, *, client: bool) -> Side:
         values[SettingCodes.MAX_CONCURRENT_STREAMS] = STREAMS
         values[SettingCodes.ENABLE_CONNECT_PROTOCOL] = 0  # until the destination has it
     side.local_settings = Settings(client=client, initial_values=values)
-    side.decoder.max_header_list_size = limits.header_bytes
     side.initiate_connection()
     side.increment_flow_control_window(WINDOW - _FIRST_WINDOW)
     return side

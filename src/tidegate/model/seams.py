@@ -139,11 +139,19 @@ class Streams(Protocol):
     def streams(self) -> int:
         """How many are open."""
 
+    @property
+    def client_waits(self) -> bool:
+        """Whether some of what the client said is still to be looked at: take b"" of it next."""
+
+    @property
+    def upstream_waits(self) -> bool:
+        """Whether some of what the destination said is."""
+
     def from_client(self, data: bytes) -> None:
-        """Take plain bytes of the client."""
+        """Take plain bytes of the client, and look at a piece of what came that does not take long."""
 
     def from_upstream(self, data: bytes) -> None:
-        """Take plain bytes of the destination."""
+        """Take plain bytes of the destination, likewise."""
 
     def take_client(self) -> bytes:
         """Return what the client is to be sent."""

@@ -22,7 +22,7 @@ from h2.events import (
     StreamReset,
     TrailersReceived,
 )
-from hyperframe.frame import DataFrame
+from hyperframe.frame import DataFrame, HeadersFrame
 
 from tests.h2_site import H2Site
 from tests.unit.gate.inside import Inside, inside
@@ -380,6 +380,23 @@ def test_frames_of_a_byte_do_not_keep_others_waiting(talk: Any) -> None:
     end_frame.flags.add("END_STREAM")
     client.sock.sendall(end_frame.serialize())
     assert client.answer(number)[1].endswith(b"a" * 20000 + b"b")
+
+
+def test_blocks_that_name_many_fields_do_not_keep_others_waiting(talk: Any) -> None:
+    """GAT-11: a thousand fields a block, a byte each, one block behind the other: a turn of the loop ends in time."""
+    client, gate = talk()
+    client.answer(client.ask([*GET, ("x-mark", "y")]))
+    block = client.conn.encoder.encode([*GET, *[("x-mark", "y")] * 1000])
+    blocks = [HeadersFrame(2 * number + 5, block, flags=["END_HEADERS", "END_STREAM"]) for number in range(50)]
+    client.sock.sendall(b"".join(frame.serialize() for frame in blocks))
+    longest = 0.0
+    end = time.monotonic() + 60
+    while len(gate.gate.recording.events) < 51 and time.monotonic() < end:
+        began = time.monotonic()
+        gate.gate.on_thread(lambda: None)
+        longest = max(longest, time.monotonic() - began)
+    assert longest < 1.0  # two at most come with one read; they were looked at in one turn, however many came
+    assert {event.reason for event in gate.gate.events(51)[1:]} == {Reason.HEADERS_TOO_LARGE}
 
 
 def test_a_client_that_begins_no_stream_is_ended(talk: Any, monkeypatch: pytest.MonkeyPatch) -> None:

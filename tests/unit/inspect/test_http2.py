@@ -78,10 +78,14 @@ class World:
         """Let everything that is to be sent arrive."""
         for _ in range(6):
             self.middle.from_client(self.client.data_to_send())
+            while self.middle.client_waits:
+                self.middle.from_client(b"")
             self.seen += self.site.receive_data(self.middle.take_upstream())
             if self.middle.over:
                 break
             self.middle.from_upstream(self.site.data_to_send())
+            while self.middle.upstream_waits:
+                self.middle.from_upstream(b"")
             self.heard += self.client.receive_data(self.middle.take_client())
         self.heard += self.client.receive_data(self.middle.take_client())
 
@@ -258,3 +262,19 @@ def test_frames_of_a_byte_cost_what_they_are() -> None:
     world.site.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 65535})
     world.turn()
     assert b"".join(event.data for event in world.seen if isinstance(event, DataReceived)) == sent
+
+
+def test_an_answer_of_too_many_fields_is_not_passed_on() -> None:
+    """INS-3: fields that were not looked at do not go missing in silence: neither of an answer nor of trailers."""
+    world = World()
+    number = world.ask(GET)
+    world.site.send_headers(1, [(":status", "200"), *[("x-mark", "y")] * 200], end_stream=True)
+    world.turn()
+    (answer,) = world.of(ResponseReceived)
+    assert (answer.stream_id, dict(answer.headers)[":status"]) == (number, "502")
+    assert world.lines[0].written[0][1] is Reason.UPSTREAM_RESPONSE
+    number = world.ask([(":method", "POST"), *GET[1:]], ends=False)
+    world.client.send_headers(number, [("x-mark", "y")] * 200, end_stream=True)
+    world.turn()
+    assert world.lines[1].written[0][1] is Reason.BAD_REQUEST
+    assert not [one for one in world.seen if isinstance(one, TrailersReceived)]

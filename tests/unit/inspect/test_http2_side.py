@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
-from h2.events import ConnectionTerminated, RemoteSettingsChanged, ResponseReceived
+from h2.events import ConnectionTerminated, RemoteSettingsChanged, RequestReceived, ResponseReceived
 from h2.exceptions import H2Error
 from h2.settings import SettingCodes
-from hyperframe.frame import GoAwayFrame
+from hyperframe.frame import GoAwayFrame, HeadersFrame
 
 from tidegate.inspect.http2_side import HEADER_TABLE, STREAM_WINDOW, STREAMS, WINDOW, make_side
 from tidegate.model.limits import DEFAULT_LIMITS
@@ -54,9 +54,8 @@ def test_a_frame_beyond_its_bound_is_not_waited_for() -> None:
     """INS-3: a length of 16 MiB takes no 16 MiB of memory."""
     side, peer = make_side(DEFAULT_LIMITS, client=False), other(client=True)
     side.hear(peer.data_to_send())
-    side.hear(b"\xff" * 8192)
     with pytest.raises(H2Error):
-        side.hear(b"\xff" * 16384)
+        side.hear(b"\xff" * 9)
 
 
 def test_the_table_of_headers_does_not_grow_with_what_the_other_side_offers() -> None:
@@ -73,3 +72,22 @@ def test_the_table_of_headers_does_not_grow_with_what_the_other_side_offers() ->
         side.send_headers(number, [(b":status", b"200"), (b"x-%d" % number, long.encode())], end_stream=True)
         (answer,) = [one for one in peer.receive_data(side.data_to_send()) if isinstance(one, ResponseReceived)]
         assert answer.headers[-1] == (f"x-{number}".encode(), long.encode())
+
+
+def test_of_too_many_fields_only_as_many_are_looked_at_as_show_it() -> None:
+    """INS-3: a block of 1,500 fields, a byte each, ends in little more than the bound of them, and is told as such."""
+    side, peer = make_side(DEFAULT_LIMITS, client=False), other(client=True)
+    side.hear(peer.data_to_send())
+    peer.send_headers(1, [*GET, ("x-mark", "y")], end_stream=True)
+    side.hear(peer.data_to_send())
+    block = peer.encoder.encode([*GET, *[("x-mark", "y")] * 1500])
+    assert len(block) < 1600
+    frame = HeadersFrame(3, block, flags=["END_HEADERS", "END_STREAM"])
+    (asked,) = [one for one in side.hear(frame.serialize()) if isinstance(one, RequestReceived)]
+    assert DEFAULT_LIMITS.header_fields < len(asked.headers) < DEFAULT_LIMITS.header_fields + 10
+    assert side.too_many(asked.headers)
+    frame = HeadersFrame(5, peer.encoder.encode([*GET, *[("x-mark", "y")] * DEFAULT_LIMITS.header_fields]))
+    frame.flags |= {"END_HEADERS", "END_STREAM"}
+    (asked,) = [one for one in side.hear(frame.serialize()) if isinstance(one, RequestReceived)]
+    assert len(asked.headers) == len(GET) + DEFAULT_LIMITS.header_fields
+    assert not side.too_many(asked.headers)
