@@ -38,6 +38,7 @@ class HttpsSite:
         self.takes: dict[str, Callable[[HttpsSite, str, str, bytes], bytes]] = {}
         self.repositories: Path | None = None
         self.requests: list[str] = []
+        self.heads: list[dict[str, str]] = []  # of all requests, names in lower case
         self.bodies: dict[str, bytes] = {}  # of requests that `takes` answered, by method and path
         self._listener = listener
         self._context: ssl.SSLContext | None = None
@@ -58,6 +59,7 @@ class HttpsSite:
 
             def do_GET(self) -> None:
                 site.requests.append(f"{self.command} {self.path}")
+                site.heads.append({name.lower(): value for name, value in self.headers.items()})
                 body = self._body()
                 path, _, query = self.path.partition("?")
                 take = next((one for begin, one in site.takes.items() if path.startswith(begin)), None)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tidegate.cli.main import say
 from tidegate.runtime.agent import named_agent, recognised_agent, require_way_out
 
 if TYPE_CHECKING:
     from tidegate.cli.run_options import RunOptions
+    from tidegate.policy.policy import Policy
     from tidegate.runtime.agent import Agent
+    from tidegate.runtime.link import Link
     from tidegate.runtime.task import Order
 
 
@@ -27,6 +30,21 @@ def agent_of(options: RunOptions, order: Order) -> Agent | None:
     if agent is not None:
         require_way_out(agent, order.capture)
     return agent
+
+
+def with_keys(order: Order, policy: Policy, link: Link) -> Order:
+    """Return the order with the keys of its model services, in place of which the task has stand-ins (INS-8)."""
+    if not policy.guarded:
+        return order
+    from tidegate.runtime.model_keys import fit, keys_of
+
+    found = keys_of(policy, order.environ, order.secrets)
+    keys = fit(found, order.environ) if link.takes_keys else ()
+    why = "no stand-in can be made for it" if link.takes_keys else "tasks of the server have none yet (--no-server)"
+    for key in found:
+        if key not in keys:
+            say(f"note: {key.variable} is in the task as it is, with no stand-in: {why}")
+    return order.replace(keys=keys)
 
 
 def as_looked_at(order: Order, agent: Agent | None) -> Order:

@@ -8,6 +8,7 @@ Conversation on the channel (runtime/channel.py), the front speaks first:
                      "publish": (--publish as plain tuples),
                      "roots": the roots for what is read inside TLS, as PEM; "" where nothing is,
                      "secrets": names of secrets, whose values this process gets itself (secret_sources.py),
+                     "keys": those of an agent's model services (model_keys.py), likewise,
                      "ask": "ask" where questions are asked at the front's terminal; then "home" too,
                      "folder", "command", "hold", "state" (the state folder): for the action log}
     gate  -> front  ("ready", {"authority": (certificates that the task trusts, as PEM),
@@ -178,10 +179,13 @@ def _give_secrets(task: GateTask, order: dict[str, Any]) -> tuple[tuple[str, ...
         StartError: where one cannot be had.
     """
     from tidegate.runtime.inspection import keep_no_core
+    from tidegate.runtime.model_keys import from_plain
     from tidegate.runtime.secret_sources import open_secrets
 
     keep_no_core()
-    vault, variables = open_secrets(order["state"], order["secrets"], os.environ)
+    vault, variables = open_secrets(
+        order["state"], order["secrets"], os.environ, keys=from_plain(order.get("keys", ()))
+    )
     task.secrets = vault
     return vault.hosts, variables
 
@@ -252,7 +256,7 @@ def _serve(channel: socket, open_fd: int) -> None:
     authority: tuple[str, ...] = ()
     variables: dict[str, str] = {}
     hosts: tuple[str, ...] = ()
-    if order.get("secrets"):
+    if order.get("secrets") or order.get("keys"):
         hosts, variables = _give_secrets(task, order)
         alone.add("secret.given", exec=f"{task.id}-1", secrets=list(order["secrets"]))
     if order.get("roots"):

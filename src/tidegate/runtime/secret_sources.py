@@ -29,11 +29,16 @@ COMMAND_SECONDS = 60.0
 
 
 def open_secrets(
-    state: str, names: Iterable[str], environ: Mapping[str, str], kept: MutableMapping[str, str] | None = None
+    state: str,
+    names: Iterable[str],
+    environ: Mapping[str, str],
+    kept: MutableMapping[str, str] | None = None,
+    keys: Iterable[Stored] = (),
 ) -> tuple[Vault, dict[str, str]]:
     """Return the secrets of a task, and the variables that are another in it than in `environ`.
 
-    `kept` are the stand-ins that the task has already, by name; those that are made now join them.
+    `kept` are the stand-ins that the task has already, by name; those that are made now join them. `keys` are secrets
+    that are in no store: those of an agent's model (model_keys.py).
 
     Raises:
         StartError: where a source gives no value, one that no stand-in can be made for, or one that the task's stand-in
@@ -42,21 +47,20 @@ def open_secrets(
     kept = {} if kept is None else kept
     found = []
     own: dict[str, str] = {}
-    for name in names:
-        stored = load(state, name)
+    for stored in (*(load(state, name) for name in names), *keys):
         value = value_of(stored, state, environ)
-        placeholder = kept[name].encode("ascii") if name in kept else stand_in(stored, value)
+        placeholder = kept[stored.name].encode("ascii") if stored.name in kept else stand_in(stored, value)
         if not fits(value, placeholder):
             raise StartError(
-                f"the value of the secret {name} has another shape than when the task began, and its stand-in does not"
+                f"the value of the secret {stored.name} has another shape than when the task began, and its stand-in does not"
                 " fit it",
                 fix="begin another task",
                 code="secret-shape",
             )
-        kept[name] = placeholder.decode("ascii")
+        kept[stored.name] = placeholder.decode("ascii")
         field = stored.field.lower() if stored.place == "header" else stored.field
         place = Place(Where(stored.place), field.encode("ascii"))
-        found.append(Secret(name, stored.hosts, place, value, placeholder))
+        found.append(Secret(stored.name, stored.hosts, place, value, placeholder))
         own[stored.variable] = placeholder.decode("ascii")
     variables: dict[str, str] = {}
     for name, text in environ.items():

@@ -47,7 +47,8 @@ GATE_PORT = 3128  # squid's, and HLD-4's: what people expect of a proxy
 class Order(Value):
     """What is to be run, and how it is confined. Paths are absolute.
 
-    `setup`, and `ports` and `met` by phase, are for a command whose policy the server has.
+    `setup`, and `ports` and `met` by phase, are for a command whose policy the server has. `keys` are those of an
+    agent's model services, which are in no store (model_keys.py).
     """
 
     task: str
@@ -70,6 +71,7 @@ class Order(Value):
     publish: tuple[Publish, ...] = ()
     ssh_keys: tuple[KeyUse, ...] = ()
     secrets: tuple[Stored, ...] = ()
+    keys: tuple[Stored, ...] = ()
     strict: bool = False
     ask: str = NO_ONE
     state: str = ""
@@ -178,6 +180,7 @@ def run_behind_gate(
                 "wait_seconds": order.wait_seconds,
                 "roots": roots,
                 "secrets": tuple(secret.name for secret in order.secrets),
+                "keys": tuple((key.variable, key.hosts, key.place, key.field) for key in order.keys),
                 **_about(order, hold.name),
             }
         )
@@ -191,7 +194,8 @@ def run_behind_gate(
         link.cover(order.environ)
     caller = order.environ | link.variables
     if order.container is not None:
-        own = {name: link.variables[name] for name in (*link.own, *(secret.variable for secret in order.secrets))}
+        given = (*order.secrets, *order.keys)
+        own = {name: link.variables[name] for name in (*link.own, *(secret.variable for secret in given))}
         caller = in_container(hold, order.container, caller) | own
     environment = task_environment(
         caller,
