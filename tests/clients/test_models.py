@@ -1,4 +1,4 @@
-"""An agent in a task, and the model service it calls: looked at, with a stand-in in place of its key (INS-8, POL-12)."""
+"""An agent in a task, and the model service it calls: looked at, with a stand-in for its key (INS-8, POL-12)."""
 
 from __future__ import annotations
 
