@@ -52,8 +52,8 @@ def open_secrets(
         placeholder = kept[stored.name].encode("ascii") if stored.name in kept else stand_in(stored, value)
         if not fits(value, placeholder):
             raise StartError(
-                f"the value of the secret {stored.name} has another shape than when the task began, and its stand-in does not"
-                " fit it",
+                f"the value of the secret {stored.name} has another shape than when the task began, and its stand-in"
+                " does not fit it",
                 fix="begin another task",
                 code="secret-shape",
             )
