@@ -60,7 +60,7 @@ class InnerStreams:
 
         inspector = task.inspector
         assert inspector is not None, "whoever reads was asked"
-        self._streams = inspector.streams(begun.decision, task.policy.limits, line, begun.failure)
+        self._streams = inspector.streams(begun.decision, task.policy.limits, line, begun.failure, task.secrets)
         self._touched = self.gate.reactor.now
         self._idle: Timer | None = self.gate.reactor.after(BETWEEN, self._look_idle, self)
 
@@ -102,6 +102,12 @@ class InnerStreams:
         for _ in range(ROUNDS):
             if self._client is None or streams.over:
                 return
+            if streams.hungry and not down.outlet.blocked:
+                streams.go_on()
+                self._send()
+                if clock() > late:
+                    break
+                continue
             if up.outlet.blocked if client else down.outlet.blocked:
                 return
             if client and down.outlet.waiting > MOST_WAITING:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidegate.inspect.codings import Decoding, acceptable
-from tidegate.inspect.grpc import ASKED_BY, Messages, has_messages
+from tidegate.inspect.grpc import ASKED_BY, SAID_BY, messages_in
 from tidegate.model.reason import Reason
 from tidegate.wire.errors import WireError
 from tidegate.wire.grammar import list_members
@@ -24,13 +24,14 @@ from tidegate.wire.grammar import list_members
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from tidegate.inspect.grpc import Messages
     from tidegate.inspect.scrub import Scrub, Scrubber
 
     Field = tuple[bytes, bytes]
 
 DIGESTS = frozenset({b"content-md5", b"digest", b"content-digest", b"repr-digest"})  # RFC 1864, 3230, 9530
-_NOT_ASKED = ASKED_BY | {b"accept-encoding", b"a-im"}
-_CODED_ONLY = frozenset({b"content-encoding", b"content-length", b"accept-ranges"})
+_NOT_ASKED = frozenset({b"accept-encoding", b"a-im"})
+_CODED_ONLY = SAID_BY | {b"content-encoding", b"content-length", b"accept-ranges"}
 _PARTIAL, _NOT_MODIFIED, _IM_USED = 206, 304, 226
 
 
@@ -43,11 +44,11 @@ class CleanBody:
         self._scrub = scrub
         self._decoding = decoding
         self._messages = messages
-        self.resized = decoding is not None
+        self.resized = decoding is not None or (messages is not None and messages.coded)
 
     @property
     def pending(self) -> bool:
-        """Whether `more` may have something, before anything else is fed."""
+        """Whether `more` may have something."""
         return self._decoding is not None and self._decoding.pending
 
     def feed(self, data: bytes) -> bytes:
@@ -56,12 +57,21 @@ class CleanBody:
         Raises:
             WireError: UPSTREAM_RESPONSE where they cannot be read.
         """
+        if self._decoding is not None:
+            self._decoding.put(data)
+            return self.more()
+        return self._looked(data)
+
+    def put(self, data: bytes) -> bytes:
+        """Take bytes; return what can be passed on of a body without a coding. Of another one it is all pending.
+
+        Raises:
+            WireError: as `feed`.
+        """
         if self._decoding is None:
-            if self._messages is not None:
-                self._messages.look(data)
-            return self._scrub.feed(data)
+            return self.feed(data)
         self._decoding.put(data)
-        return self.more()
+        return b""
 
     def more(self) -> bytes:
         """Return the next piece, b"" only where none is pending.
@@ -71,13 +81,13 @@ class CleanBody:
         """
         decoding = self._decoding
         while decoding is not None and decoding.pending:
-            data = decoding.take()
-            if self._messages is not None:
-                self._messages.look(data)
-            clean = self._scrub.feed(data)
+            clean = self._looked(decoding.take())
             if clean:
                 return clean
         return b""
+
+    def _looked(self, data: bytes) -> bytes:
+        return self._scrub.feed(data if self._messages is None else self._messages.feed(data))
 
     def end(self) -> bytes:
         """Return what is left.
@@ -110,7 +120,9 @@ class Cleaner:
             if name == b"accept-encoding":
                 wanted.append(field[1])
             ranged = ranged or name == b"range"
-            if name not in _NOT_ASKED:
+            if name in ASKED_BY:
+                kept.append((name, b"identity"))  # a server that hears of none may take any
+            elif name not in _NOT_ASKED:
                 kept.append(field)
         kept.append((b"accept-encoding", b"identity" if ranged else acceptable(wanted)))
         return kept
@@ -136,12 +148,12 @@ class Cleaner:
             return _without_coding(fields, coded=bool(codings), weak=weak), None
         if status == _IM_USED or b"im" in named:
             raise WireError(Reason.UPSTREAM_RESPONSE, "it is a delta, which was not asked for")
-        messages = Messages() if has_messages(named) else None
+        messages = messages_in(named)
         if codings and (status == _PARTIAL or b"content-range" in named):
             raise WireError(Reason.UPSTREAM_RESPONSE, "it is a part of something compressed, which was not asked for")
         decoding = Decoding(codings) if codings else None
-        kept = _without_coding(fields, coded=bool(codings), weak=bool(codings))
-        return kept, CleanBody(self._scrubber.stream(), decoding, messages)
+        body = CleanBody(self._scrubber.stream(), decoding, messages)
+        return _without_coding(fields, coded=body.resized, weak=body.resized), body
 
 
 def _without_coding(fields: Sequence[Field], *, coded: bool, weak: bool) -> list[Field]:

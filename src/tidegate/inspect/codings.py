@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         whole: bool
 
         def put(self, data: bytes) -> None:
-            """Take bytes; what was put in before has been taken out."""
+            """Take bytes behind those that are not taken out yet."""
 
         def take(self) -> bytes:
             """Return about a piece at most, b"" only once nothing waits."""
@@ -109,16 +109,18 @@ class _Brotli:
         self.whole = True
 
     def put(self, data: bytes) -> None:
-        self._input = data
+        self._input += data
         self.pending = True
 
     def take(self) -> bytes:
-        engine = self._engine
-        data, self._input = self._input, b""
+        engine, data = self._engine, b""
+        if engine.can_accept_more_data():
+            data, self._input = self._input, b""
         out: bytes = engine.process(data, output_buffer_limit=PIECE)
-        self.whole = engine.is_finished()
+        self.whole = engine.is_finished() and not self._input
         # That it could take more does not mean that no output waits: only an empty piece does.
-        self.pending = not self.whole and (bool(out) or not engine.can_accept_more_data())
+        more = bool(self._input or out) or not engine.can_accept_more_data()
+        self.pending = more and not self.whole
         return out
 
 
@@ -135,23 +137,24 @@ class _Zstd:
         self.whole = True
 
     def put(self, data: bytes) -> None:
-        self._input = data
+        self._input += data
         self.pending = True
 
     def take(self) -> bytes:
         while self.pending:
             if self._engine is None:
                 self._engine = self._make()
-            engine = self._engine
-            data, self._input = self._input, b""
+            engine, data = self._engine, b""
+            if engine.needs_input:
+                data, self._input = self._input, b""
             out: bytes = engine.decompress(data, max_length=PIECE)
             self.whole = engine.eof
             if engine.eof:
-                self._input = engine.unused_data
+                self._input = engine.unused_data + self._input
                 self._engine = None
                 self.pending = bool(self._input)
             else:
-                self.pending = not engine.needs_input
+                self.pending = bool(self._input) or not engine.needs_input
             if out:
                 return out
         return b""
@@ -227,7 +230,7 @@ class Decoding:
         return any(layer.pending for layer in self._layers)
 
     def put(self, data: bytes) -> None:
-        """Take bytes as they came; nothing may be pending."""
+        """Take bytes as they came."""
         if data:
             self._came += len(data)
             self._layers[0].put(data)

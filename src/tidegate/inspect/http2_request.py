@@ -57,6 +57,17 @@ def judged(decision: Decision, pseudo: dict[bytes, bytes], headers: Headers, met
     return why_refused(decision, "GET" if protocol else method, path, overrides), ""
 
 
+def misframed(headers: Headers, *, ends: bool) -> bool:
+    """Whether a request says another length than it has, as far as its fields tell (RFC 9113 section 8.1.1).
+
+    Where HTTP/1 is spoken behind the destination, a body that never came would be taken from the next request.
+    """
+    lengths = [value for name, value in headers if name == b"content-length"]
+    if not lengths:
+        return False
+    return len(lengths) > 1 or not lengths[0].isdigit() or (ends and int(lengths[0]) != 0)
+
+
 def checked_trailers(headers: Iterable[tuple[bytes, bytes]]) -> Headers | None:
     """Return the fields of trailers that travel, None as `checked`."""
     kept = checked(headers)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tidegate.model.destination import Destination
     from tidegate.model.host import Host
     from tidegate.model.limits import Limits
-    from tidegate.model.seams import Guard, Line
+    from tidegate.model.seams import Guard, Line, Secrets
 
 H1 = b"http/1.1"
 H2 = b"h2"
@@ -180,15 +180,12 @@ def verifying(roots: str, alpn: tuple[bytes, ...]) -> ssl.SSLContext:
 class Contexts:
     """The ends of TLS for one task: see model.seams.Inspector. `roots` are PEM, `wall` gives Unix time in seconds.
 
-    `spoken` are the protocols that are offered on; `guard` looks at calls to model services.
+    `guard` looks at calls to model services.
     """
 
-    __slots__ = ("_authority", "_leafs", "_roots", "_sessions", "_spoken", "_wall", "guard")
+    __slots__ = ("_authority", "_leafs", "_roots", "_sessions", "_wall", "guard")
 
-    def __init__(
-        self, authority: Authority, roots: str, wall: Callable[[], float], spoken: tuple[bytes, ...] = SPOKEN
-    ) -> None:
-        self._spoken = spoken
+    def __init__(self, authority: Authority, roots: str, wall: Callable[[], float]) -> None:
         self.guard: Guard | None = None
         self._authority = authority
         self._roots = roots
@@ -202,7 +199,7 @@ class Contexts:
 
     def offers(self, alpn: tuple[bytes, ...]) -> tuple[bytes, ...] | None:
         """Return which of a client's protocols are offered on; None where none of them is spoken here."""
-        offered = tuple(dict.fromkeys(name for name in alpn if name in self._spoken))  # once each: contexts are few
+        offered = tuple(dict.fromkeys(name for name in alpn if name in SPOKEN))  # once each: contexts are few
         return None if alpn and not offered else offered
 
     def upstream(self, destination: Destination, alpn: tuple[bytes, ...]) -> Tls:
@@ -244,11 +241,12 @@ class Contexts:
         limits: Limits,
         open_line: Callable[[str], Line],
         failure: tuple[Reason, str] | None,
+        secrets: Secrets | None = None,
     ) -> Http2:
         """Return what reads the HTTP/2 of one connection."""
         from tidegate.inspect.http2 import Http2
 
-        return Http2(decision, limits, open_line, failure, self.guard)
+        return Http2(decision, limits, open_line, failure, self.guard, secrets)
 
     def _showing(self, host: Host, alpn: bytes) -> tuple[ssl.SSLContext, float]:
         try:

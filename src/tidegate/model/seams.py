@@ -140,6 +140,13 @@ class Streams(Protocol):
         """How many are open."""
 
     @property
+    def hungry(self) -> bool:
+        """Whether there is more to pass on than one turn could."""
+
+    def go_on(self) -> None:
+        """Begin the next turn."""
+
+    @property
     def client_waits(self) -> bool:
         """Whether some of what the client said is still to be looked at: take b"" of it next."""
 
@@ -299,5 +306,9 @@ class Inspector(Protocol):
         limits: Limits,
         open_line: Callable[[str], Line],
         failure: tuple[Reason, str] | None,
+        secrets: Secrets | None = None,
     ) -> Streams:
-        """Return what reads the HTTP/2 of one connection; `failure` is why its destination cannot be spoken to."""
+        """Return what reads the HTTP/2 of one connection; `failure` is why its destination cannot be spoken to.
+
+        `secrets` are the task's.
+        """

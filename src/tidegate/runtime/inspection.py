@@ -76,8 +76,6 @@ def make_reading(
 ) -> Reading | None:
     """Make what reads for a task; None where its policy wants nothing read. `roots` are PEM, `hosts` those of secrets.
 
-    A task with secrets has HTTP/1.1 inside TLS only, where heads and bodies are looked at for them.
-
     Raises:
         StartError: where the packages for it are not there.
     """
@@ -88,7 +86,7 @@ def make_reading(
         return None
     try:
         from tidegate.inspect.authority import Authority
-        from tidegate.inspect.terminate import H1, SPOKEN, Contexts
+        from tidegate.inspect.terminate import Contexts
     except ImportError as error:
         wanted = " ".join(repr(one) for one in PACKAGES.values())
         raise StartError(
@@ -98,7 +96,7 @@ def make_reading(
         ) from None
     keep_no_core()
     authority = Authority(scope, task, wall)
-    contexts = Contexts(authority, roots, wall, (H1,) if hosts else SPOKEN)
+    contexts = Contexts(authority, roots, wall)
     if policy.guarded:
         from tidegate.inspect.model_watch import Guard
 

@@ -14,7 +14,7 @@ import pytest
 from tests.unit.gate.kit import read_exactly, read_head
 from tidegate.inspect.authority import Authority
 from tidegate.inspect.secrets import Vault
-from tidegate.inspect.terminate import H1, SPOKEN, Contexts
+from tidegate.inspect.terminate import Contexts
 from tidegate.model.rule import RuleLimits, only
 from tidegate.policy.scope import scope_of, widened
 
@@ -36,8 +36,7 @@ class Inside:
         self.gate = gate
         scope = widened(scope_of(gate.task.policy), [host for secret in secrets for host, _ in secret.hosts])
         self.authority = Authority(scope, "t1", time.time)  # noqa: TID251
-        spoken = (H1,) if secrets else SPOKEN
-        self.contexts = Contexts(self.authority, roots, time.time, spoken)  # noqa: TID251
+        self.contexts = Contexts(self.authority, roots, time.time)  # noqa: TID251
         if secrets:
             gate.task.secrets = Vault(secrets)
         gate.task.inspector = self.contexts

@@ -183,8 +183,8 @@ def test_events_stream_and_chunks_stay_chunks(lab: Lab, inside: Start) -> None:
         assert read_all(sock).endswith(b"0\r\n\r\n")
 
 
-def test_a_client_of_http2_only_is_told_so(lab: Lab, inside: Start) -> None:
-    """INS-5: where secrets are, HTTP/1.1 is what is read; a client that offers both gets it."""
+def test_a_client_of_both_gets_what_the_origin_speaks(lab: Lab, inside: Start) -> None:
+    """INS-3: nothing is translated, with secrets as without."""
     lab.origin("http", "1.2.3.4", 443, tls="a.test")
     gate = inside("a.test:443", limit=NONE, secrets=TOKEN)
     with gate.tunnel("a.test:443", "h2", "http/1.1") as sock:

@@ -119,7 +119,10 @@ def test_what_cannot_be_read_is_refused(status: int, field: Field, says: str) ->
             [(b"accept-encoding", b"gzip"), (b"Range", b"bytes=0-1")],
             [(b"Range", b"bytes=0-1"), (b"accept-encoding", b"identity")],
         ),
-        ([(b"A-IM", b"vcdiff"), (b"grpc-accept-encoding", b"gzip")], [(b"accept-encoding", b"identity")]),
+        (
+            [(b"A-IM", b"vcdiff"), (b"grpc-accept-encoding", b"gzip")],
+            [(b"grpc-accept-encoding", b"identity"), (b"accept-encoding", b"identity")],
+        ),
     ],
 )
 def test_what_could_not_be_read_is_not_asked_for(fields: list[Field], sent: list[Field]) -> None:
@@ -127,14 +130,18 @@ def test_what_could_not_be_read_is_not_asked_for(fields: list[Field], sent: list
     assert CLEANER.asked(fields) == sent
 
 
-def test_a_compressed_message_ends_the_body() -> None:
-    """INS-3, INS-5: under a coding too; the ones before it pass."""
+def test_messages_are_made_plain_or_end_the_body() -> None:
+    """INS-3, INS-5: under a coding too; the ones before it pass, and what cannot be is refused by the head."""
     grpc = (b"content-type", b"application/grpc")
-    good = message(b"say " + VALUE)
-    assert through(body_of(grpc), good, 7) == message(b"say " + STANDS)
-    for fields, data in (
-        ((grpc,), good),
-        ((grpc, (b"content-encoding", b"gzip")), coded(good + message(b"", 1), "gzip")),
-    ):
-        with pytest.raises(WireError, match="a message of it is compressed"):
-            through(body_of(*fields), data if len(fields) == 2 else data + message(b"x", 1), 1000)
+    good, packed = message(b"say " + VALUE), message(coded(b"say " + VALUE, "gzip"), 1)
+    clean = message(b"say " + STANDS)
+    assert through(body_of(grpc), good, 7) == clean
+    fields, body = CLEANER.answer(200, [grpc, (b"grpc-encoding", b"gzip"), (b"content-length", b"9")], [], empty=False)
+    assert body is not None
+    assert (fields, body.resized, through(body, good + packed, 7)) == ([grpc], True, clean + clean)
+    again = body_of(grpc, (b"grpc-encoding", b"gzip"), (b"content-encoding", b"gzip"))
+    assert through(again, coded(packed + good, "gzip"), 7) == clean + clean
+    with pytest.raises(WireError, match="a message of it is compressed"):
+        through(body_of(grpc), good + packed, 1000)
+    with pytest.raises(WireError, match="content coding 'snappy'"):
+        body_of(grpc, (b"grpc-encoding", b"snappy"))

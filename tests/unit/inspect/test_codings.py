@@ -43,6 +43,20 @@ def test_each_coding_is_taken_off_however_it_comes(kind: str, step: int) -> None
     decoding.end()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_may_come_while_some_is_pending(kind: str) -> None:
+    """RFC 9113 section 5.2: a client of HTTP/2 whose window is shut takes nothing out for a while."""
+    decoding, packed, out = Decoding(names(kind)), coded(TEXT * 3, kind), []
+    for at in range(0, len(packed), 1000):
+        decoding.put(packed[at : at + 1000])
+        if at % 3000 == 0 and decoding.pending:
+            out.append(decoding.take())
+    while decoding.pending:
+        out.append(decoding.take())
+    decoding.end()
+    assert b"".join(out) == TEXT * 3
+
+
 @pytest.mark.parametrize("row", [("gzip", "br"), ("deflate", "zstd", "gzip"), ("gzip", "gzip")])
 def test_several_in_a_row(row: tuple[str, ...]) -> None:
     """INS-5, RFC 9110 section 8.4: the last that was put on is taken off first."""

@@ -52,15 +52,24 @@ class Line:
 class World:
     """A client, a destination, and what reads between them."""
 
-    def __init__(self, limits: RuleLimits = RuleLimits(requests=only(paths=("/**",))), *, settings: Any = None) -> None:  # noqa: B008
+    def __init__(
+        self,
+        limits: RuleLimits = RuleLimits(requests=only(paths=("/**",))),  # noqa: B008
+        *,
+        settings: Any = None,
+        mine: Any = None,
+        secrets: Any = None,
+    ) -> None:
         row = rule_row(
             "a.test:443", Verdict.ALLOW, Phase.RUNTIME, "policy", "p:1:1", Origin.WRITTEN, Layer.COMMAND_LINE, limits
         )
         decision = decide(make_policy([row]), parse_authority("a.test:443"), Phase.RUNTIME)
         self.lines: list[Line] = []
-        self.middle = Http2(decision, DEFAULT_LIMITS, self._line)
+        self.middle = Http2(decision, DEFAULT_LIMITS, self._line, None, None, secrets)
         self.client = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
         self.site = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
+        if mine:
+            self.client.local_settings = Settings(client=True, initial_values=mine)
         self.client.initiate_connection()
         self.site.local_settings = Settings(
             client=False, initial_values={SettingCodes.ENABLE_CONNECT_PROTOCOL: 0, **(settings or {})}
@@ -86,6 +95,8 @@ class World:
             self.middle.from_upstream(self.site.data_to_send())
             while self.middle.upstream_waits:
                 self.middle.from_upstream(b"")
+            while self.middle.hungry:
+                self.middle.go_on()
             self.heard += self.client.receive_data(self.middle.take_client())
         self.heard += self.client.receive_data(self.middle.take_client())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.inspect.http2_request import checked, judged, method_of
+from tidegate.inspect.http2_request import checked, judged, method_of, misframed
 from tidegate.model.destination import parse_authority
 from tidegate.model.reason import Reason
 from tidegate.model.rule import Layer, Origin, RuleLimits, only
@@ -66,3 +66,20 @@ def test_requests(change: dict[bytes, bytes], more: list[tuple[bytes, bytes]], r
 def test_fields(field: tuple[bytes, bytes], good: bool) -> None:
     """INS-3: what is a field to HTTP/1 too, and nothing else."""
     assert (checked([field]) is not None) is good
+
+
+@pytest.mark.parametrize(
+    ("lengths", "ends", "bad"),
+    [
+        ([], True, False),
+        ([b"0"], True, False),
+        ([b"5"], False, False),
+        ([b"5"], True, True),
+        ([b"5", b"5"], False, True),
+        ([b"+5"], False, True),
+        ([b""], True, True),
+    ],
+)
+def test_a_length_is_said_once_and_true(lengths: list[bytes], *, ends: bool, bad: bool) -> None:
+    """RFC 9113 section 8.1.1, B34: whoever speaks HTTP/1 behind the destination would wait for a body."""
+    assert misframed([(b"content-length", one) for one in lengths], ends=ends) is bad
