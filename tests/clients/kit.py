@@ -164,6 +164,11 @@ def run_inside(product: Product, way: str, argv: Sequence[str], *options: str) -
     return product.run(*options, "--", *bare[: at - 1], *bare[at + 1 :], timeout=90)
 
 
+def unaided(product: Product, host: str) -> Place:
+    """Return where a client runs that is shown no authority by a test: what its environment says counts."""
+    return Place("https", host, str(product.folder), str(product.home), "")
+
+
 def trust_store(product: Product, ca_file: str) -> None:
     """Make what Java's clients need to trust an authority."""
     subprocess.run(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 FRONT = shutil.which("nghttpx", path=f"{os.environ['PATH']}:/usr/sbin") or ""
 PYTHON = os.path.join(TOOLS, "poetry", "bin", "python")
 VERDACCIO = os.path.join(MODULES, "verdaccio", "bin", "verdaccio")
-HOSTS = ("pypi.test", "npm.test", "crates.test", "gems.test", "maven.test", "go.test", "git.test")
+HOSTS = ("pypi.test", "npm.test", "crates.test", "gems.test", "maven.test", "go.test", "git.test", "small.test")
 TOKEN_USER = "tester"
 _BACKENDS = {"pypi.test": "pypi", "npm.test": "npm"}  # the others: the small ones
 _PATIENCE = 60.0  # seconds
@@ -98,6 +98,7 @@ class House:
         registries.crates(site, "crates.test")
         registries.maven_repository(site)
         registries.go_proxy(site)
+        site.pages["/"] = ("text/xml", b"<ListAllMyBucketsResult><Buckets/></ListAllMyBucketsResult>\n")
         registries.takes_crates(site)
         registries.takes_others(site)
         if shutil.which("gem") is not None:

@@ -147,6 +147,11 @@ def gem_server(site: HttpsSite, folder: Path) -> None:
         ["generate_index", "-q", "-d", "served"],
     ):
         subprocess.run(["gem", *words], cwd=folder, env=environment, check=True, capture_output=True)
+    with open(packed / f"{NAME}-1.0.gem", "rb") as file:
+        info = f"---\n1.0 |checksum:{hashlib.sha256(file.read()).hexdigest()}\n".encode()
+    versions = f"created_at: 2020-01-01T00:00:00Z\n---\n{NAME} 1.0 {hashlib.md5(info).hexdigest()}\n"
+    site.pages["/gems/versions"] = ("text/plain", versions.encode())  # what bundler asks for
+    site.pages[f"/gems/info/{NAME}"] = ("text/plain", info)
     for where, _, files in os.walk(folder / "served"):
         for file in files:
             path = os.path.join(where, file)

