@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import secrets
 import shutil
@@ -17,6 +16,7 @@ import pytest
 from tests.client_programs import trusting
 from tests.clients.kit import ALLOWED, REFUSED, net_lines, shown
 from tests.holds import held
+from tests.holds.leaks import found_in_processes
 from tests.product import Product
 from tests.served import Served
 
@@ -167,7 +167,7 @@ def test_no_value_is_anywhere(product: Product, base: str, lab: Lab, hold: str, 
         end = time.monotonic() + 50
         while not ready.exists() and process.poll() is None and time.monotonic() < end:
             time.sleep(0.1)
-        seen = processes_with(VALUE)
+        seen = found_in_processes(VALUE)
     finally:
         go.touch()
         out, err = process.communicate(timeout=60)
@@ -204,21 +204,6 @@ def base() -> Iterator[str]:
     os.chmod(folder, 0o755)
     yield folder
     shutil.rmtree(folder)
-
-
-def processes_with(text: str) -> list[str]:
-    """Say which processes of this machine have a text in their environment or arguments, but for this one's."""
-    found = []
-    for path in (*glob.glob("/proc/[0-9]*/environ"), *glob.glob("/proc/[0-9]*/cmdline")):
-        try:
-            with open(path, "rb") as file:
-                data = file.read()
-            if text.encode() in data:
-                with open(f"{os.path.dirname(path)}/cmdline", "rb") as file:
-                    found.append(f"{path}: {file.read()!r}")
-        except OSError:
-            continue
-    return found
 
 
 def test_what_keeps_a_run_from_starting(product: Product, lab: Lab) -> None:
@@ -266,6 +251,37 @@ def test_tasks_of_a_server_have_secrets(product: Product, lab: Lab) -> None:
         given = [line for line in server.actions() if line["type"] == "secret.given"]
         assert [line["secrets"] for line in given] == [["TOKEN"]] * 3
     assert [bearer(head) for head in origin.heads] == [VALUE.encode()] * 3
+
+
+def test_commands_of_a_task_do_not_see_the_file_of_its_secret(product: Product, lab: Lab) -> None:
+    """INS-5: `exec` hides it as `run` does; the server reads it."""
+    origin = lab.origin("echo", ALLOWED, 443, tls="a.test")
+    (product.folder / "token.txt").write_text(VALUE)
+    keep(product, "--from-file", "token.txt")
+    with Served(product):
+        task = product.tidegate("task", "create", "--allow", "a.test", "--secret", "TOKEN").stdout.strip()
+        done = product.tidegate("exec", task, "--", "sh", "-c", f"cat token.txt; {CURL}")
+    assert done.returncode == 0, done.stderr
+    assert VALUE not in done.stdout + done.stderr
+    assert [bearer(head) for head in origin.heads] == [VALUE.encode()]
+
+
+def test_a_variable_is_that_of_whoever_begins_a_command(product: Product, lab: Lab) -> None:
+    """INS-5, JRN-5: the server has it not; set, given and used are in the log by name, alone too."""
+    origin = lab.origin("echo", ALLOWED, 443, tls="a.test")
+    keep(product, "--from-env", "MINE")
+    run = ("--allow", "a.test", "--secret", "TOKEN", "--", "sh", "-c", f"echo $MINE; {CURL}; {CURL}")
+    with Served(product) as server:
+        product.environment["MINE"] = VALUE
+        done = product.run(*run)
+        assert done.returncode == 0, done.stderr
+        alone = product.run("--no-server", *run)
+        assert alone.returncode == 0, alone.stderr
+        lines = [line for line in server.actions() if line["type"].startswith("secret.")]
+    assert [line["type"] for line in lines] == ["secret.set", *["secret.given", "secret.used"] * 2]
+    assert {line["host"] for line in lines if line["type"] == "secret.used"} == {"a.test:443"}
+    assert [bearer(head) for head in origin.heads] == [VALUE.encode()] * 4
+    assert VALUE not in done.stdout + done.stderr + alone.stdout + alone.stderr + str(lines)
 
 
 def test_the_file_of_a_secret_is_not_seen_where_the_task_works(product: Product, lab: Lab) -> None:

@@ -135,6 +135,7 @@ def _held(told: dict[str, Any], options: RunOptions, stdio: StdioPlan, inbox: Si
     from tidegate.runtime.task import run_behind_gate, run_without_gate
 
     warn_before(options)
+    options = options.replace(secrets=tuple(told["secrets"]))  # their files are not to be seen
     order = order_of(options, new_log=False).replace(
         task=told["task"],
         phase=told["phase"],

@@ -24,7 +24,7 @@ from tidegate.wire.errors import WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     Field = tuple[bytes, bytes]
 
@@ -73,12 +73,14 @@ class MisdirectedError(WireError):
 
 
 class Vault:
-    """The secrets of one task."""
+    """The secrets of one task. `used` hears of the first use of each at each of its hosts: name, host and port."""
 
-    __slots__ = ("_by_host", "_cleaners", "_secrets")
+    __slots__ = ("_by_host", "_cleaners", "_secrets", "_told", "used")
 
     def __init__(self, secrets: Iterable[Secret]) -> None:
         self._secrets = tuple(secrets)
+        self.used: Callable[[str, str, int], None] | None = None
+        self._told: set[tuple[str, str, int]] = set()
         self._by_host: dict[tuple[str, int], list[Secret]] = {}
         for secret in self._secrets:
             for host in secret.hosts:
@@ -111,9 +113,18 @@ class Vault:
         """
         held = self._by_host.get((host, port), ()) if tls else ()
         sent = list(fields)
+        put = []
         for secret in held:
+            before = target, sent
             target, sent = _put(secret, target, sent)
+            if before != (target, sent):
+                put.append((secret.name, host, port))
         self._check(host, port, target, sent, tls=tls)
+        for use in put:
+            if use not in self._told:
+                self._told.add(use)
+                if self.used is not None:
+                    self.used(*use)
         return target, sent
 
     def _check(self, host: str, port: int, target: bytes, fields: Sequence[Field], *, tls: bool) -> None:

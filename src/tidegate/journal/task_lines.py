@@ -6,6 +6,8 @@ in an argument must not be in it (JRN-5), and no rule could tell them from other
 
 from __future__ import annotations
 
+from tidegate.model.host import bracketed
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +36,11 @@ def exec_started(exec_: str, command: Sequence[str], hold: str) -> list[Line]:
 def secrets_given(exec_: str, names: Sequence[str]) -> Line:
     """A command has stand-ins for these secrets (INS-5), and its gate their values."""
     return "secret.given", {"exec": exec_, "secrets": list(names)}
+
+
+def secret_used(exec_: str, name: str, host: str, port: int) -> Line:
+    """A secret was used at this host, for the first time by this command."""
+    return "secret.used", {"exec": exec_, "secret": name, "host": f"{bracketed(host)}:{port}"}
 
 
 def exec_ended(exec_: str, connections: int) -> Line:

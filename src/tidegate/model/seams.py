@@ -221,6 +221,8 @@ class Cleaner(Protocol):
 class Secrets(Protocol):
     """The secrets of one task (inspect.secrets.Vault): the gate sees the heads, never what is a value in them."""
 
+    used: Callable[[str, str, int], None] | None  # hears of the first use of each at a host and port
+
     def belong(self, host: str, port: int) -> bool:
         """Whether some secret is for this canonical host and port."""
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from tidegate.gate.task import GateTask
     from tidegate.journal.actions import ActionLog
     from tidegate.journal.refusals import Line, RefusalLines
     from tidegate.model.event import Event
@@ -85,6 +86,17 @@ class AloneBook:
     def add(self, kind: str, **fields: Any) -> None:
         """Take a line."""
         self._waiting.append((kind, fields))
+
+    def hear_of(self, task: GateTask) -> None:
+        """The task has secrets: that it was given them is a line, and so is the first use of each (INS-5)."""
+        self._waiting.append(task_lines.secrets_given(self._exec, self._order["secrets"]))
+        vault = task.secrets
+        assert vault is not None, "it has secrets"
+
+        def used(name: str, host: str, port: int) -> None:
+            self._waiting.append(task_lines.secret_used(self._exec, name, host, port))
+
+        vault.used = used
 
     def tick(self) -> None:
         """Write what waits, and the counts whose time has come. Called about once a second."""

@@ -173,6 +173,10 @@ class Ledger:
         """A command has its secrets: their names are said."""
         self._write(exec_.task.id, task_lines.secrets_given(exec_.id, exec_.task.secrets.names))
 
+    def secret_used(self, exec_: Exec, name: str, host: str, port: int) -> None:
+        """A command has used a secret at a host for the first time. On the gate's thread."""
+        self._write(exec_.task.id, task_lines.secret_used(exec_.id, name, host, port))
+
     def settle(self, task: Living, by: str, *verdicts: Verdict) -> None:
         """What the task may reach has changed: end its questions to which these verdicts are the answer now.
 

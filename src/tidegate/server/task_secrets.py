@@ -15,6 +15,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from tidegate.model.errors import UsageError
+from tidegate.model.host import bracketed
 from tidegate.runtime.inspection import need_readable
 from tidegate.runtime.secret_store import is_name, load_all
 
@@ -58,7 +59,7 @@ class TaskSecrets:
         return [
             {
                 "name": name,
-                "hosts": [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in hosts],
+                "hosts": shown_hosts(hosts),
                 "variable": variable,
             }
             for name, hosts, variable in self.uses
@@ -84,6 +85,11 @@ class TaskSecrets:
         found = cls(uses)
         found.stand_ins = {str(name): str(text) for name, text in kept["stand_ins"].items()}
         return found
+
+
+def shown_hosts(hosts: Iterable[tuple[str, int]]) -> list[str]:
+    """Return hosts as they are written, each with its port."""
+    return [f"{bracketed(host)}:{port}" for host, port in hosts]
 
 
 def checked(state: str, names: Iterable[str], policy: Policy) -> TaskSecrets:

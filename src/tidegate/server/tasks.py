@@ -7,6 +7,7 @@ What cannot be kept is not in force, and the caller gets the NotSavedError: noth
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidegate.journal.reached import Reached
@@ -182,7 +183,9 @@ class Registry(Returning):
         """
         if not exec_.task.secrets:
             return {}
-        exec_.vault, variables = await self._opened(exec_.task, environ)
+        vault, variables = await self._opened(exec_.task, environ)
+        vault.used = partial(self._ledger.secret_used, exec_)
+        exec_.vault = vault
         self._ledger.secrets_given(exec_)
         return variables
 

@@ -73,8 +73,12 @@ def test_one_that_nobody_comes_for_has_ended(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(returning, "EXPECTED", 0.05)
 
     async def next_one(server: Server) -> Any:
-        await until(lambda: not server.registry.living())
-        return server.store.task("t1")
+        def ended() -> Any:
+            record = server.store.task("t1")
+            return record if record is not None and record.ended_at is not None else None
+
+        await until(lambda: ended() is not None)
+        return ended()
 
     record = served(tmp_path, next_one)
     assert record.outcome == returning.NEVER_CAME

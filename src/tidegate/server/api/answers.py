@@ -39,6 +39,23 @@ class SecretUse(msgspec.Struct, frozen=True, kw_only=True):
     variable: str
 
 
+class SecretAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A secret that tasks can be given. `field` is the name of its header or parameter, '' for others."""
+
+    name: str
+    hosts: list[str]
+    place: str
+    field: str
+    variable: str
+    source: str
+
+
+class Secrets(msgspec.Struct, frozen=True, kw_only=True):
+    """All of them, by name."""
+
+    secrets: list[SecretAnswer]
+
+
 class TaskAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """One task. `execs` are its commands that run now; the counts are 0 where a server was killed."""
 

@@ -22,6 +22,7 @@ from tidegate.server.api.listener import UNIX_DOOR, Listener, tcp_door
 from tidegate.server.api.log import LogOperations
 from tidegate.server.api.outside import certificate
 from tidegate.server.api.questions import QuestionOperations
+from tidegate.server.api.secrets import SecretOperations
 from tidegate.server.api.sse import Streams
 from tidegate.server.api.static import load
 from tidegate.server.api.tasks import TaskOperations
@@ -122,6 +123,7 @@ def operations_of(context: Context) -> list[Operation]:
         *QuestionOperations(context).operations(),
         *LogOperations(context).operations(),
         *TokenOperations(context).operations(),
+        *SecretOperations(context).operations(),
     ]
     general.publish(operations)
     return operations
