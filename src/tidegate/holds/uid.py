@@ -53,9 +53,7 @@ if TYPE_CHECKING:
 NAME = "uid"
 HOME = "/run/home"
 """The task's home: a folder of its own, which ends with it."""
-TABLE_LOST = (
-    "tidegate: the table inet tidegate was removed or changed; the task was ended, so that it could not get out"
-)
+TABLE_LOST = "tidegate: the table inet tidegate, or routing rule 3128, was removed or changed; the task was ended"
 _OURS = ("HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "MAIL")
 _TRIES = 64  # ports that are free for one protocol and family and taken for another
 _MOST_TRIED = 256  # uids
@@ -226,7 +224,7 @@ class UidHold(NamespaceHold):
         try:
             with uid_claims.locked():
                 _load(table)
-                _keep_at_home()
+                _keep_at_home(table)
                 tenant.settle(spec)
                 _expect(table, claim.uid)
             # A home that is the workspace, or lies in it, stays closed to new names; all else is read-only anyway.
@@ -259,7 +257,7 @@ def prepare(watch: TableWatch | None = None) -> None:
     require()
     with uid_claims.locked():
         _load(watch)
-    _keep_at_home()
+    _keep_at_home(watch)
 
 
 def _load(watch: TableWatch | None) -> None:
@@ -302,11 +300,13 @@ def require() -> None:
     uid_range.check_range()
 
 
-def _keep_at_home() -> None:
+def _keep_at_home(watch: TableWatch | None) -> None:
     try:
         uid_routes.keep_at_home()
     except OSError as error:
         raise uid_fence.cannot_load(f"{error.filename}: {error.strerror}") from error
+    if watch is not None and not watch.know_routes():
+        raise _being_changed()
 
 
 def claim_any() -> Claim:

@@ -41,6 +41,14 @@ ROUTES = 3128
 PRIORITY = 3128  # after `local` (0), before `main` (32766)
 
 _RTM_NEWRULE = 32  # linux/rtnetlink.h
+_RTM_GETADDR, _RTM_GETROUTE, _RTM_GETRULE = 22, 26, 34
+_RTM_DELADDR, _RTM_DELROUTE, _RTM_DELRULE = 21, 25, 33
+GROUPS = 1 << 4 | 1 << 6 | 1 << 7 | 1 << 10 | 1 << 18
+"""Whom to listen to: RTNLGRP_IPV4_IFADDR, _IPV4_ROUTE, _IPV4_RULE, _IPV6_ROUTE, _IPV6_RULE (bit number less one)."""
+_DUMP = 0x300  # NLM_F_DUMP
+_DONE = 3
+_SOL_NETLINK, _STRICT = 270, 12  # NETLINK_GET_STRICT_CHK: the kernel itself looks in one table only
+_LARGEST = 1 << 17
 _RTA_TABLE = 15
 _FRA_PRIORITY, _FRA_TABLE, _FRA_UID_RANGE = 6, 15, 20
 _FR_ACT_TO_TBL = 1
@@ -71,6 +79,66 @@ def _make(wire: socket, message: Message) -> None:
     except OSError as error:
         if error.errno != errno.EEXIST:
             raise
+
+
+def is_about(kind: int, body: bytes) -> bool:
+    """Whether a message of the kernel may tell that something of it is gone."""
+    if kind == _RTM_DELRULE:
+        return True
+    if kind == _RTM_DELADDR:
+        return inside.packed(inside.OWN4) in body
+    return kind in (RTM_NEWROUTE, _RTM_DELROUTE) and attribute(_RTA_TABLE, struct.pack("=I", ROUTES)) in body
+
+
+def look(first: int = FIRST, last: int = LAST) -> frozenset[str]:
+    """What of it is there now, by name; less than there is where the kernel cannot be asked."""
+    found = set()
+    table = attribute(_RTA_TABLE, struct.pack("=I", ROUTES))
+    rule = attribute(_FRA_UID_RANGE, struct.pack("=II", first, last))
+    default = struct.pack("=B", 0)  # the length of the prefix
+    try:
+        for family in (AF_INET, AF_INET6):
+            head = struct.pack("=BBBBBBBBI", family, 0, 0, 0, 0, 0, 0, 0, 0)
+            for body in _list(_RTM_GETRULE, head):
+                if rule in body and table in body and attribute(_FRA_PRIORITY, struct.pack("=I", PRIORITY)) in body:
+                    found.add(f"rule {int(family)}")
+            for body in _list(_RTM_GETROUTE, head + table):
+                if body[0] == family and body[1:2] == default and body[7] == RTN_LOCAL and table in body:
+                    found.add(f"route {int(family)}")
+        for body in _list(_RTM_GETADDR, struct.pack("=BBBBI", AF_INET, 0, 0, 0, 0)):
+            if inside.packed(inside.OWN4) in body and struct.unpack_from("=I", body, 4)[0] == LOOPBACK:
+                found.add("address")
+    except OSError:
+        return frozenset()
+    return frozenset(found)
+
+
+NEEDED = frozenset((f"rule {int(AF_INET)}", f"route {int(AF_INET)}", "address"))
+"""What has to be there; IPv6's is where this machine has that."""
+
+
+def _list(kind: int, body: bytes) -> list[bytes]:
+    wire = netlink.connect(netlink.NETLINK_ROUTE)
+    found: list[bytes] = []
+    try:
+        try:
+            wire.setsockopt(_SOL_NETLINK, _STRICT, 1)
+        except OSError:
+            body = body[:12]  # an older kernel lists all tables
+        wire.send(Message("a list", kind, _DUMP, body).packed(1))
+        while True:
+            data = wire.recv(_LARGEST)
+            for what, _sequence, start, end in netlink.split(data):
+                if what == _DONE:
+                    return found
+                if what == netlink.NLMSG_ERROR:
+                    (code,) = struct.unpack_from("=i", data, start)
+                    if -code in (errno.ENOENT, *WITHOUT_IPV6):
+                        return found  # no such table yet, or no such family
+                    raise OSError(-code, "a list of routes")
+                found.append(data[start:end])
+    finally:
+        wire.close()
 
 
 def _messages(family: int, source: str, first: int, last: int) -> list[Message]:

@@ -1,8 +1,9 @@
-"""Sees at once when somebody removes or changes the table of the hold `uid`, or a user's place in it (HLD-7).
+"""Sees at once when somebody removes or changes the table of the hold `uid`, a user's place in it, or routes (HLD-7).
 
 The kernel tells of every change of nftables (NFNLGRP_NFTABLES). What is said about elements of others is passed over;
 after anything else about our table, and after messages were lost, its chains and rules are read again and compared,
-byte by byte, with what they were when the table was last found to be what it must be. Raw netlink, because who watches
+byte by byte, with what they were when the table was last found to be what it must be. The same goes for the routing
+rule that keeps the range on this machine, its routes and the address they send from. Raw netlink, because who watches
 runs no programs.
 
 Rules of the file: a table that cannot be read has been changed. linux/netfilter/nf_tables.h, nfnetlink(7).
@@ -12,10 +13,11 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import struct
 from _socket import MSG_DONTWAIT, SOL_SOCKET
 
-from tidegate.holds import netlink, nft
+from tidegate.holds import netlink, nft, uid_routes
 from tidegate.holds.netlink import NLM_F_ACK, NLM_F_CREATE, Message, attribute, nest, text
 from tidegate.holds.uid_table import OWN, TABLE
 
@@ -45,18 +47,29 @@ class TableWatch:
             OSError: where this process may not.
         """
         self._wire = netlink.connect(netlink.NETLINK_NETFILTER)
+        self._routes = netlink.connect(netlink.NETLINK_ROUTE)
+        self._both = select.epoll()
         try:
-            self._wire.bind((0, _GROUP))
-            self._wire.setsockopt(SOL_SOCKET, _SO_RCVBUFFORCE, _ROOM)
+            for wire, groups in ((self._wire, _GROUP), (self._routes, uid_routes.GROUPS)):
+                wire.bind((0, groups))
+                wire.setsockopt(SOL_SOCKET, _SO_RCVBUFFORCE, _ROOM)
+                self._both.register(wire.fileno(), select.EPOLLIN)
         except OSError:
-            self._wire.close()
+            self.close()
             raise
         self._known = b""
+        self._known_routes: frozenset[str] = frozenset()
         self._places: tuple[bytes, ...] = ()
 
     def know(self, table: bytes) -> None:
         """Take this (see `look`) for what the table must be. What was changed since this began to listen is seen."""
         self._known = table
+
+    def know_routes(self) -> bool:
+        """Take the routing rule and its routes as they are for what they must be; False where something lacks."""
+        found = uid_routes.look()
+        self._known_routes = found
+        return found >= uid_routes.NEEDED
 
     def expect(self, uid: int) -> None:
         """From now on the elements of this user may not go."""
@@ -65,10 +78,32 @@ class TableWatch:
 
     def fileno(self) -> int:
         """The descriptor to wait for."""
-        return self._wire.fileno()
+        return self._both.fileno()
+
+    def descriptors(self) -> tuple[int, ...]:
+        """All that it is made of, for a child that closes everything else."""
+        return self._both.fileno(), self._wire.fileno(), self._routes.fileno()
 
     def altered(self) -> bool:
-        """Take what was said, and say whether the table is another than it was, or lacks the user."""
+        """Take what was said; whether the table is another than it was or lacks the user, or routes lack something."""
+        return self._routes_altered() or self._table_altered()
+
+    def _routes_altered(self) -> bool:
+        doubtful = False
+        while True:
+            try:
+                data = self._routes.recv(_LARGEST, MSG_DONTWAIT)
+            except BlockingIOError:
+                break
+            except OSError as error:
+                doubtful = True
+                if error.errno != errno.ENOBUFS:
+                    break
+                continue
+            doubtful = doubtful or any(uid_routes.is_about(kind, body) for kind, body in _messages(data))
+        return doubtful and not uid_routes.look() >= self._known_routes
+
+    def _table_altered(self) -> bool:
         doubtful = False
         while True:
             try:
@@ -93,7 +128,8 @@ class TableWatch:
 
     def close(self) -> None:
         """Listen no more."""
-        self._wire.close()
+        for one in (self._both, self._wire, self._routes):
+            one.close()
 
 
 def add_own(wire: socket, uid: int, port: int) -> None:

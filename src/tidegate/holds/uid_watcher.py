@@ -6,7 +6,8 @@ As watcher.py has it: each connection is made here, unix sockets only to files t
   that is what makes it one of "its own servers". The mark ends with the socket, and no task can set one.
 * Abstract names are the machine's here. One can be connected to while the very socket with which this task listened
   at it still does: the kernel's diagnostics say so (unix_diag.py).
-* When the table is removed or changed the task is ended at once, before anybody is told (HLD-7).
+* When the table or the range's routing rule is removed or changed the task is ended at once, before anybody is told
+  (HLD-7).
 
 This process has the task's user, so that who it connects to sees that one, and keeps the few capabilities that it needs
 in this machine's own namespaces: it can look at the task and set marks, and nothing of the task can touch it.
@@ -70,7 +71,7 @@ class Post:
         import resource  # noqa: F401  now: the user that this process becomes may have no way to where Python is
         import signal  # noqa: F401
 
-        detach((wire, handle, view, self.table.fileno(), *self.locks))
+        detach((wire, handle, view, *self.table.descriptors(), *self.locks))
         linux.prctl(_PR_SET_KEEPCAPS, 1)
         os.setgroups([])
         os.setresgid(self.uid, self.uid, self.uid)

@@ -160,7 +160,9 @@ class VmTransport:
         now = door_link.now()
         authority = open_authority(way.state, now)
         keys = authority.task(way.name, now, self._life or TASK_LIFE)
-        _write_keys(channel.keys, keys, way.labels.get(LABEL_OWNER, ""))
+        made = os.path.join(way.folder, "keys")  # where a crash leaves nothing that is nobody's
+        _write_keys(made, keys, way.labels.get(LABEL_OWNER, ""))
+        _move(made, channel.keys)
         return door_link.register(way.state, way.name, keys, folder, authority, now=now, warn=_warn)
 
 
@@ -191,8 +193,6 @@ def _sweep_keys(state: str) -> None:
 def _write_keys(folder: str, keys: TaskKeys, whose: str) -> None:
     """Put them where the carrier mounts them: readable for whatever user it has there, behind a folder that is ours."""
     try:
-        os.makedirs(os.path.dirname(folder), 0o700, exist_ok=True)
-        os.chmod(os.path.dirname(folder), 0o700)
         os.mkdir(folder)
         os.chmod(folder, 0o755)  # noqa: S103 - what leads to it is private
         files = {relay.CERTIFICATE: keys.pem, relay.AUTHORITY: keys.authority, _OWNER: whose.encode()}
@@ -204,6 +204,15 @@ def _write_keys(folder: str, keys: TaskKeys, whose: str) -> None:
                 file.write(content)
     except OSError as error:
         raise StartError(f"{folder} cannot be written: {error.strerror}", code="authority") from None
+
+
+def _move(folder: str, to: str) -> None:
+    try:
+        os.makedirs(os.path.dirname(to), 0o700, exist_ok=True)
+        os.chmod(os.path.dirname(to), 0o700)
+        os.rename(folder, to)
+    except OSError as error:
+        raise StartError(f"{to} cannot be made: {error.strerror}", code="authority") from None
 
 
 def check_apart(engine: Engine, near: str, carrier: str, volume: str) -> None:

@@ -4,7 +4,8 @@
     /run/user/UID, or the temporary folder         where there is no state: to try a transport
 
 In the state folder, since every hold hides that whole: a task that shares /tmp would find the others' there. A file in
-it says whose it is, so that one that a crash left is found by the next task.
+it says whose it is, so that one that a crash left is found by the next task; its name does, too, since for a moment
+it is there and the file is not.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tidegate.model.errors import StartError
 
 _PREFIX = "tidegate-container-"
 _OWNER = "owner"
+_SLASH = "+"
 _BELOW = "run/containers"
 
 
@@ -29,7 +31,7 @@ class WorkFolder:
         try:
             for folder in (state, os.path.dirname(place), place) if state else ():
                 os.makedirs(folder, 0o700, exist_ok=True)  # one by one: the mode is the last one's only
-            self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=place)
+            self.path = tempfile.mkdtemp(prefix=f"{_PREFIX}{owner.me().replace('/', _SLASH)}-", dir=place)
         except OSError as error:
             raise StartError(f"{place} cannot be written: {error.strerror}", code="work-folder") from None
         with open(os.path.join(self.path, _OWNER), "w", encoding="utf-8") as file:
@@ -48,14 +50,22 @@ def sweep_folders(state: str = "") -> list[str]:
         try:
             if not os.path.basename(path).startswith(_PREFIX) or os.lstat(path).st_uid != os.geteuid():
                 continue
-            with open(os.path.join(path, _OWNER), encoding="utf-8") as file:
-                if not owner.is_gone(file.read(1000)):
-                    continue
+            if not owner.is_gone(_owner_of(path)):
+                continue
         except OSError:
-            continue  # being made, or removed
+            continue  # being removed
         shutil.rmtree(path, ignore_errors=True)
         left.append(path)
     return left
+
+
+def _owner_of(path: str) -> str:
+    try:
+        with open(os.path.join(path, _OWNER), encoding="utf-8") as file:
+            text = file.read(1000)
+    except FileNotFoundError:
+        text = ""
+    return text or os.path.basename(path).removeprefix(_PREFIX).rpartition("-")[0].replace(_SLASH, "/")
 
 
 def _place(state: str) -> str:

@@ -67,13 +67,15 @@ def test_the_carrier_gets_the_engines_network_and_this_machines_name_there(
 
 def test_keys_are_behind_a_folder_of_this_user(tmp_path: Path) -> None:
     """HLD-4 (c): a container of whatever user reads them where they are mounted; nobody else gets there."""
-    folder = tmp_path / "run" / "relays" / "t"
-    vm_transport._write_keys(str(folder), TaskKeys(b"key", b"ca", "f", 1.0), "me")
+    made, folder = str(tmp_path / "keys"), tmp_path / "run" / "relays" / "t"
+    vm_transport._write_keys(made, TaskKeys(b"key", b"ca", "f", 1.0), "me")
+    vm_transport._move(made, str(folder))
     assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
     assert sorted(os.listdir(folder)) == ["ca.pem", "owner", "task.pem"]
     assert (folder / "task.pem").read_bytes() == b"key"
+    vm_transport._write_keys(made, TaskKeys(b"other", b"ca", "f", 1.0), "me")
     with pytest.raises(StartError):
-        vm_transport._write_keys(str(folder), TaskKeys(b"other", b"ca", "f", 1.0), "me")
+        vm_transport._move(made, str(folder))
     assert (folder / "task.pem").read_bytes() == b"key"
 
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.product import REPOSITORY
 from tidegate.holds.container.work_folder import WorkFolder, sweep_folders
 
@@ -32,13 +34,20 @@ def test_that_of_a_task_is_in_the_state_folder(tmp_path: Path) -> None:
     assert folder.path in sweep_folders(str(tmp_path / "state"))
 
 
-def test_one_that_a_crash_left_is_found(tmp_path: Path) -> None:
-    """HLD-8: that of a process that was killed goes, that of a living one stays, and so does what is none of ours."""
+@pytest.mark.parametrize("whole", [True, False])
+def test_one_that_a_crash_left_is_found(tmp_path: Path, whole: bool) -> None:
+    """HLD-8: of a process that was killed, also where it is empty yet; those of the living and of others stay."""
     program = (
         "import os, sys; sys.path.insert(0, sys.argv[1]);"
         "from tidegate.holds.container.work_folder import WorkFolder; print(WorkFolder().path); sys.stdout.flush();"
         "os.kill(os.getpid(), 9)"
     )
+    if not whole:
+        program = program.replace(
+            "print(",
+            "import tempfile; make = tempfile.mkdtemp;"
+            "tempfile.mkdtemp = lambda **k: (print(make(**k)), sys.stdout.flush(), os.kill(os.getpid(), 9));print(",
+        )
     argv = [sys.executable, "-I", "-S", "-c", program, f"{REPOSITORY}/src"]
     left = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60).stdout.strip()
     mine = WorkFolder()
