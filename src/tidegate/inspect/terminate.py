@@ -141,6 +141,10 @@ class Tls:
 
     def worked(self) -> None:
         """Let the next connection resume this one's session, if the destination gave one."""
+        # Its tickets were read with a buffer of 16 KiB that OpenSSL keeps until something is written. To write nothing
+        # gives it back, and sends nothing.
+        with contextlib.suppress(OSError):
+            self._tls.write(b"")
         if self._tls.session_reused:
             return  # it is kept already, and to take it out again costs as much as half a handshake
         session = self._tls.session

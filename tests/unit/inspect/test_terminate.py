@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import gc
 import os
 import ssl
 from typing import TYPE_CHECKING
@@ -117,6 +119,41 @@ def test_sessions_are_for_one_host_port_and_an_hour(world: World) -> None:
     second.worked()
     world.now += terminate.SESSION_SECONDS + 1  # counted from the first, whose certificate was verified
     assert not world.reach()[1].session_reused
+
+
+class _Mallinfo(ctypes.Structure):
+    """What mallinfo2(3) returns."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks"),
+            "keepcost",
+        )
+    )
+
+
+def test_what_tickets_were_read_with_is_given_back(world: World) -> None:
+    """GAT-11: an idle connection whose tickets came behind its request holds no buffer of 16 KiB."""
+    info = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if info is None:
+        pytest.skip("this C library does not say how much is in use")
+    info.restype = _Mallinfo
+
+    def used() -> int:
+        gc.collect()
+        return int(info().uordblks)
+
+    world.reach()[0].worked()
+    kept = [world.reach() for _ in range(50)]
+    before = used()
+    for ours, _ in kept:
+        ours.worked()
+        assert not ours.pending
+    assert before - used() > 50 * 8192
+    ours, theirs = kept[0]
+    assert ours.write(b"hello")
+    assert theirs.session_reused
 
 
 def test_another_host_never_gets_a_session(world: World) -> None:
