@@ -303,7 +303,7 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
         from tidegate.runtime.secret_store import load_all
 
         secrets = load_all(state, options.secrets)
-        ours += [one.origin[0] for one in secrets if one.source == "file"]
+        ours += filter(None, (one.file(os.environ) for one in secrets))
     hidden = tuple(dict.fromkeys(ours))
     home = os.path.realpath(environ["HOME"]) if os.path.isabs(environ.get("HOME", "")) else ""
     writable = writable_folders(environ, home)  # first: what it makes is there when the rest is looked at

@@ -35,14 +35,18 @@ def secret() -> None:
 @click.option("--basic", is_flag=True, help="It is the user name or password of Authorization: Basic.")
 @click.option("--header", default="", metavar="NAME", help="It belongs in this header.")
 @click.option("--query", default="", metavar="NAME", help="It is the value of this parameter of a query.")
+@click.option("--body-field", default="", metavar="NAME", help="It is in this field of a JSON or form body.")
 @click.option("--env", "variable", default="", metavar="VAR", help="The task's variable with the stand-in (NAME).")
 @click.option("--from-env", default="", metavar="VAR", help="Take it from this variable when a task starts.")
 @click.option("--from-file", default="", metavar="PATH", help="Take it from this file, which the task does not see.")
 @click.option("--from-command", is_flag=True, help="Take what COMMAND prints when a task starts.")
+@click.option("--from-credential", default="", metavar="NAME", help="Take it from this credential of systemd.")
+@click.option("--from-keyring", default=("", ""), type=(str, str), metavar="SERVICE USER", help="Take it from there.")
 @click.argument("command", nargs=-1)
 def set_secret(
-    *, name: str, hosts: tuple[str, ...], bearer: bool, basic: bool, header: str, query: str, variable: str,
-    from_env: str, from_file: str, from_command: bool, command: tuple[str, ...],
+    *, name: str, hosts: tuple[str, ...], bearer: bool, basic: bool, header: str, query: str, body_field: str,
+    variable: str, from_env: str, from_file: str, from_command: bool, from_credential: str,
+    from_keyring: tuple[str, str], command: tuple[str, ...],
 ) -> int:  # fmt: skip
     """Keep a secret called NAME. Without --from-… its value is asked for, or read from standard input, and sealed.
 
@@ -53,14 +57,18 @@ def set_secret(
         raise UsageError(
             f"{variable or name!r} is no name of a variable", fix="letters, digits and '_', as in API_TOKEN"
         )
-    if sum(map(bool, (bearer, basic, header, query))) > 1:
-        raise UsageError("a secret has one place", fix="give one of --bearer, --basic, --header and --query")
-    if sum(map(bool, (from_env, from_file, from_command))) > 1:
-        raise UsageError("a secret has one source", fix="give one of --from-env, --from-file and --from-command")
+    if sum(map(bool, (bearer, basic, header, query, body_field))) > 1:
+        raise UsageError(
+            "a secret has one place", fix="give one of --bearer, --basic, --header, --query and --body-field"
+        )
+    if sum(map(bool, (from_env, from_file, from_command, from_credential, any(from_keyring)))) > 1:
+        raise UsageError("a secret has one source", fix="give one of the options --from-…")
     if bool(command) != from_command:
         raise UsageError("a command stands behind --", fix=f"tidegate secret set {name} … --from-command -- PROGRAM …")
-    place = "basic" if basic else "header" if header else "query" if query else "bearer"
-    found = Stored(name, _hosts(hosts), place, _field(header or query, header=bool(header)), variable or name, "sealed")
+    named = {"header": header, "query": query, "body-field": body_field}
+    place = next((kind for kind, field in named.items() if field), "basic" if basic else "bearer")
+    field = _field(header or query or body_field, header=bool(header))
+    found = Stored(name, _hosts(hosts), place, field, variable or name, "sealed")
     ensure_packages(say)
     if from_env:
         found = found.replace(source="env", origin=(from_env,))
@@ -68,6 +76,10 @@ def set_secret(
         found = found.replace(source="file", origin=(os.path.realpath(from_file),))
     elif from_command:
         found = found.replace(source="command", origin=(_program(command[0]), *command[1:]))
+    elif from_credential:
+        found = found.replace(source="credential", origin=(_credential(from_credential),))
+    elif any(from_keyring):
+        found = found.replace(source="keyring", origin=_entry(from_keyring))
     state = state_folder(os.environ)
     if found.source == "sealed":
         from tidegate.runtime.secret_sources import stand_in
@@ -155,6 +167,18 @@ def _field(text: str, *, header: bool) -> str:
     if not text.isascii() or not text.isprintable() or any(c in " &=#%" for c in text):
         raise UsageError(f"{text!r} is no name of a parameter", fix="--query key")
     return text
+
+
+def _credential(text: str) -> str:
+    if "/" in text or text in {".", ".."}:
+        raise UsageError(f"{text!r} is no name of a credential", fix="as in LoadCredential=NAME:…, without a folder")
+    return text
+
+
+def _entry(named: tuple[str, str]) -> tuple[str, str]:
+    if not all(named) or any(text.startswith("-") for text in named):
+        raise UsageError("an entry of a keyring has a service and a user", fix="--from-keyring github.com me")
+    return named
 
 
 def _program(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The body of a call to a model service, held until it was looked at (INS-8).
+"""A body that is held until it was looked at: of a call to a model service, or with a secret in it (INS-8, INS-5).
 
 Rules of the file: nothing of the request is sent before the body is whole; what is sent then is what was looked at,
 with a length. Who waits for `100 Continue` gets it from us, because the destination has heard nothing yet. A body that
@@ -31,7 +31,10 @@ def look_at(exchange: InnerExchange, request: InnerRequest) -> Look | None:
     guard = None if inspector is None else inspector.guard
     host, port = request.destination.host.text, request.destination.port
     if guard is None or not guard.covers(host, port):
-        return None
+        secrets = exchange.task.secrets
+        if secrets is None or not secrets.bodies.covers(host, port):
+            return None
+        guard = secrets.bodies
     head = request.head
     # An offer of a WebSocket in another form than ours travels on as a plain request; here none does.
     socket = request.websocket or b"upgrade" in head.names

@@ -80,7 +80,7 @@ class Http2(Flow):
         guard: Guard | None = None,
         secrets: Secrets | None = None,
     ) -> None:
-        super().__init__(decision, limits, failure, guard)
+        super().__init__(decision, limits, failure, guard, None if secrets is None else secrets.bodies)
         self._open_line = open_line
         self._most_fields = limits.header_fields
         self._authority = host_field(decision.destination, HTTPS_PORT)

@@ -35,9 +35,9 @@ class Ends:
     """Both sides, their streams, and how all of it ends."""
 
     def __init__(
-        self, decision: Decision, limits: Limits, failure: tuple[Reason, str] | None, guard: Guard | None
+        self, decision: Decision, limits: Limits, failure: tuple[Reason, str] | None, *guards: Guard | None
     ) -> None:
-        self._held = HeldStreams(decision, guard)
+        self._held = HeldStreams(decision, *guards)
         self._decision = decision
         self._failure = failure
         self._by_client: dict[int, Stream] = {}

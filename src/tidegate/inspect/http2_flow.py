@@ -32,9 +32,9 @@ class Flow(Ends):
     """Streams whose bytes move."""
 
     def __init__(
-        self, decision: Decision, limits: Limits, failure: tuple[Reason, str] | None, guard: Guard | None
+        self, decision: Decision, limits: Limits, failure: tuple[Reason, str] | None, *guards: Guard | None
     ) -> None:
-        super().__init__(decision, limits, failure, guard)
+        super().__init__(decision, limits, failure, *guards)
         self._pieces = MOST_PIECES
         self._hungry: dict[int, Stream] = {}  # whose answers wait for the next turn, by the client's number
 

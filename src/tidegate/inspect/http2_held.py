@@ -1,4 +1,4 @@
-"""Streams of HTTP/2 whose body is looked at before the destination hears of them (INS-8).
+"""Streams of HTTP/2 whose body is looked at before the destination hears of them (INS-8, INS-5).
 
 Rules of the file: what is held is what a Look holds, which is bounded; its bytes are acknowledged as they come, so that
 a client goes on whose window is smaller. What is sent on is what was looked at, with its length and without its coding.
@@ -43,10 +43,11 @@ class HeldStreams:
 
     __slots__ = ("_guard", "_held", "_place")
 
-    def __init__(self, decision: Decision, guard: Guard | None) -> None:
+    def __init__(self, decision: Decision, *guards: Guard | None) -> None:
         destination = decision.destination
         self._place = destination.host.text, destination.port
-        self._guard = guard if guard is not None and guard.covers(*self._place) else None
+        covering = (one for one in guards if one is not None and one.covers(*self._place))
+        self._guard: Guard | None = next(covering, None)
         self._held: dict[int, Held] = {}
 
     def __len__(self) -> int:

@@ -43,6 +43,11 @@ def make_placeholder(value: bytes, draw: Callable[[int], int]) -> bytes:
     Raises:
         UnfitError: for a value with other than visible ASCII, too short or too long; it does not repeat the value.
     """
+    if value.lstrip()[:1] == b"{" or value.lstrip().startswith(b"-----BEGIN "):
+        raise UnfitError(
+            "the value is a key file, which signs, and a signature cannot be swapped: take a token that such a key"
+            " gives, as by --from-command -- gcloud auth print-access-token"
+        )
     if not all(0x21 <= byte <= 0x7E for byte in value):
         raise UnfitError("the value has a space, a control character or a letter beyond ASCII: encode it first")
     if len(value) > MOST:

@@ -31,7 +31,7 @@ class Scrubber:
     def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
         table: dict[bytes, bytes] = {}
         for value, placeholder in pairs:
-            for found, put in zip(_forms(value), _forms(placeholder), strict=True):
+            for found, put in zip(forms(value), forms(placeholder), strict=True):
                 if len(found) != len(put):
                     raise ValueError("a placeholder has the outline of its value")
                 table.setdefault(found, put)
@@ -104,16 +104,16 @@ class Scrub:
         return self._scrubber.all(carry)
 
 
-def _forms(value: bytes) -> list[bytes]:
+def forms(value: bytes) -> list[bytes]:
     """Return the forms of a value, in the same order for each value of the same outline."""
-    forms = [value, _percent(value, "%{:02X}"), _percent(value, "%{:02x}")]
+    found = [value, _percent(value, "%{:02X}"), _percent(value, "%{:02x}")]
     quoted = value.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-    forms += [quoted, quoted.replace(b"/", b"\\/"), _json(value, "\\u{:04x}"), _json(value, "\\u{:04X}")]
-    forms += [value.hex().encode(), value.hex().upper().encode()]
+    found += [quoted, quoted.replace(b"/", b"\\/"), _json(value, "\\u{:04x}"), _json(value, "\\u{:04X}")]
+    found += [value.hex().encode(), value.hex().upper().encode()]
     for offset in range(3):
         for encode in (b64encode, urlsafe_b64encode):
-            forms.append(_within(encode(bytes(offset) + value), offset, len(value)))
-    return forms
+            found.append(_within(encode(bytes(offset) + value), offset, len(value)))
+    return found
 
 
 def _percent(value: bytes, template: str) -> bytes:

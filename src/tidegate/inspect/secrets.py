@@ -4,9 +4,11 @@ Rules of the file:
 
 * A task has placeholders only. One that is met where it belongs becomes the value; one met anywhere else stops the
   request before anything of it is sent: another host or port, clear text, another header, another parameter.
-* What can be looked at is the head of a request: its target, as it is and percent-decoded, its fields, and what Basic
-  authorization has inside. A placeholder in a body is worth nothing to whoever gets it, and passes.
+* What is looked at is the head of a request: its target, as it is and percent-decoded, its fields, and what Basic
+  authorization has inside. A body is read where a secret of its host belongs in one (body_look.py); a placeholder in
+  another one is worth nothing to whoever gets it, and passes.
 * A value is in no representation, error or log of this module; errors name the secret.
+* It is looked for in every form that values are looked for in answers (scrub.py), base64 at each place too.
 * A signature over a placeholder cannot be made good by a swap: such a request is refused with that reason (B124).
 """
 
@@ -16,8 +18,9 @@ from base64 import b64decode, b64encode
 from enum import Enum
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
+from tidegate.inspect.body_look import BodyGuard
 from tidegate.inspect.clean import Cleaner
-from tidegate.inspect.scrub import Scrubber
+from tidegate.inspect.scrub import Scrubber, forms
 from tidegate.model.reason import Reason
 from tidegate.model.value import Value
 from tidegate.wire.errors import WireError
@@ -29,6 +32,13 @@ if TYPE_CHECKING:
     Field = tuple[bytes, bytes]
 
 _AUTHORIZATION = b"authorization"
+SIGNING = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"})
+"""Names of secrets that are never sent as they are: AWS's tools sign with them (Signature Version 4 and 4A)."""
+_SIGNED = (b"AWS4-HMAC-SHA256", b"AWS4-ECDSA-P256-SHA256")
+_SIGNS = (
+    "is used to sign a request, and a signature cannot be swapped: give the task credentials of its own that are short"
+    " and allow little (aws sts assume-role), or let a program outside of it speak to AWS"
+)
 
 
 class Where(Enum):
@@ -38,10 +48,11 @@ class Where(Enum):
     BEARER = "bearer"
     BASIC = "basic"
     QUERY = "query"
+    BODY = "body-field"
 
 
 class Place(Value):
-    """`name` is that of the header (lower case) or parameter, '' for Authorization."""
+    """`name` is that of the header (lower case), parameter or field, '' for Authorization."""
 
     where: Where
     name: bytes = b""
@@ -75,10 +86,11 @@ class MisdirectedError(WireError):
 class Vault:
     """The secrets of one task. `used` hears of the first use of each at each of its hosts: name, host and port."""
 
-    __slots__ = ("_by_host", "_cleaners", "_secrets", "_told", "used")
+    __slots__ = ("_by_host", "_cleaners", "_forms", "_secrets", "_told", "bodies", "used")
 
     def __init__(self, secrets: Iterable[Secret]) -> None:
         self._secrets = tuple(secrets)
+        self._forms = [(secret, tuple(dict.fromkeys(forms(secret.placeholder)))) for secret in self._secrets]
         self.used: Callable[[str, str, int], None] | None = None
         self._told: set[tuple[str, str, int]] = set()
         self._by_host: dict[tuple[str, int], list[Secret]] = {}
@@ -89,6 +101,10 @@ class Vault:
             host: Cleaner(Scrubber((one.value, one.placeholder) for one in held))
             for host, held in self._by_host.items()
         }
+        in_bodies = {
+            host: [one for one in held if one.place.where is Where.BODY] for host, held in self._by_host.items()
+        }
+        self.bodies = BodyGuard({host: held for host, held in in_bodies.items() if held}, self._tell)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -121,24 +137,34 @@ class Vault:
                 put.append((secret.name, host, port))
         self._check(host, port, target, sent, tls=tls)
         for use in put:
-            if use not in self._told:
-                self._told.add(use)
-                if self.used is not None:
-                    self.used(*use)
+            self._tell(*use)
         return target, sent
+
+    def _tell(self, name: str, host: str, port: int) -> None:
+        use = name, host, port
+        if use not in self._told:
+            self._told.add(use)
+            if self.used is not None:
+                self.used(*use)
 
     def _check(self, host: str, port: int, target: bytes, fields: Sequence[Field], *, tls: bool) -> None:
         shown = f"{host}:{port}"
         parts = [target, unquote_to_bytes(target)]
         for name, value in fields:
             parts += (name, value)
+            if b"%" in value:
+                parts.append(unquote_to_bytes(value))
             if name.lower() in {_AUTHORIZATION, b"proxy-authorization"}:
                 parts.append(_inside_basic(value) or b"")
-        for secret in self._secrets:
-            if not any(secret.placeholder in part for part in parts):
+        joined = b"\n".join(parts)
+        signed = any(mark in joined for mark in _SIGNED)
+        for secret, shapes in self._forms:
+            if signed and tls and secret.name in SIGNING and (host, port) in secret.hosts:
+                raise MisdirectedError(secret.name, _SIGNS)
+            if not any(form in joined for form in shapes):
                 continue
-            if any(value.startswith(b"AWS4-") and secret.placeholder in value for _, value in fields):
-                raise MisdirectedError(secret.name, "is used to sign a request; a signature cannot be swapped")
+            if signed:
+                raise MisdirectedError(secret.name, _SIGNS)
             if (host, port) not in secret.hosts:
                 raise MisdirectedError(secret.name, f"does not belong to {shown}")
             if not tls:

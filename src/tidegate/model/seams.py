@@ -219,7 +219,14 @@ class Cleaner(Protocol):
 
 
 class Secrets(Protocol):
-    """The secrets of one task (inspect.secrets.Vault): the gate sees the heads, never what is a value in them."""
+    """The secrets of one task (inspect.secrets.Vault): the gate sees the heads, never what is a value in them.
+
+    `bodies` puts values into fields of bodies; what it does not cover is not read for that.
+    """
+
+    @property
+    def bodies(self) -> Guard:
+        """Return it."""
 
     used: Callable[[str, str, int], None] | None  # hears of the first use of each at a host and port
 
@@ -260,7 +267,11 @@ class Look(Protocol):
 
 
 class Guard(Protocol):
-    """Looks at what an agent asks of its model services (inspect.model_watch.Guard, INS-8)."""
+    """Looks at requests to some hosts before they are sent, and at their bodies.
+
+    That is what an agent asks of its model services (inspect.model_watch.Guard, INS-8), and bodies that a secret
+    belongs in (inspect.body_look.BodyGuard, INS-5).
+    """
 
     def covers(self, host: str, port: int) -> bool:
         """Whether what goes there is looked at."""

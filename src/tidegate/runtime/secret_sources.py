@@ -13,6 +13,8 @@ from __future__ import annotations
 import os
 import secrets
 import subprocess
+import sys
+from importlib.util import find_spec
 
 from tidegate.inspect.placeholder import MOST, UnfitError, fits, make_placeholder
 from tidegate.inspect.secrets import Place, Secret, Vault, Where
@@ -95,9 +97,13 @@ def value_of(stored: Stored, state: str, environ: Mapping[str, str]) -> bytes:
     elif stored.source == "env":
         value = environ.get(stored.origin[0], "").encode("utf-8", "surrogateescape")
     elif stored.source == "file":
-        value = _file(stored)
+        value = _file(stored, stored.origin[0])
+    elif stored.source == "credential":
+        value = _credential(stored, environ)
+    elif stored.source == "keyring":
+        value = _keyring(stored, environ)
     else:
-        value = _command(stored, environ)
+        value = _command(stored, stored.origin, environ)
     value = value.rstrip(b"\r\n")
     if not value:
         raise _nothing(stored, "it gives nothing")
@@ -110,21 +116,44 @@ def source_of(stored: Stored) -> str:
         return "sealed here"
     if stored.source == "command":
         return f"the command {os.path.basename(stored.origin[0])}"
-    return f"the {'variable' if stored.source == 'env' else 'file'} {stored.origin[0]}"
+    if stored.source == "keyring":
+        return f"the keyring's entry of {stored.origin[1]} for {stored.origin[0]}"
+    kind = {"env": "variable", "credential": "credential"}.get(stored.source, "file")
+    return f"the {kind} {stored.origin[0]}"
 
 
-def _file(stored: Stored) -> bytes:
+def _credential(stored: Stored, environ: Mapping[str, str]) -> bytes:
+    """Of a service of systemd: LoadCredential= and its relatives (systemd.exec(5))."""
+    path = stored.file(environ)
+    if not path:
+        raise _nothing(stored, "CREDENTIALS_DIRECTORY is not set: systemd sets it for a unit with LoadCredential=")
+    return _file(stored, path)
+
+
+def _keyring(stored: Stored, environ: Mapping[str, str]) -> bytes:
+    """By the keyring package's own program: a desktop that asks for a password holds up nothing but the start."""
+    if find_spec("keyring") is None:
+        raise StartError(
+            f"the secret {stored.name} has no value: the package that reads the desktop's keyring is not installed",
+            fix=f"{sys.executable} -m pip install keyring",
+            code="packages",
+        )
+    # -I: nothing of the folder that a task works in is imported.
+    return _command(stored, (sys.executable, "-I", "-m", "keyring", "get", *stored.origin), environ)
+
+
+def _file(stored: Stored, path: str) -> bytes:
     try:
-        with open(stored.origin[0], "rb") as file:
+        with open(path, "rb") as file:
             return file.read(MOST + 2)
     except OSError as error:
         raise _nothing(stored, os.strerror(error.errno or 5).lower()) from None
 
 
-def _command(stored: Stored, environ: Mapping[str, str]) -> bytes:
+def _command(stored: Stored, argv: tuple[str, ...], environ: Mapping[str, str]) -> bytes:
     try:
         done = subprocess.run(
-            stored.origin,
+            argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-SOURCES = ("sealed", "env", "file", "command")
-PLACES = ("bearer", "basic", "header", "query")
+SOURCES = ("sealed", "env", "file", "command", "credential", "keyring")
+PLACES = ("bearer", "basic", "header", "query", "body-field")
 _KEY = "secrets"
 _NONCE = 12  # bytes, NIST SP 800-38D
 _MOST = 1 << 16
@@ -40,8 +40,8 @@ class Stored(Value):
     """One secret without its value.
 
     `hosts` are (canonical host, port); `place` is one of PLACES with the header's or parameter's name in `field`;
-    `variable` holds the stand-in in a task. `source` is one of SOURCES: `origin` is the variable, the file, or the
-    command with its arguments; `sealed` is for the first one.
+    `variable` holds the stand-in in a task. `source` is one of SOURCES: `origin` is the variable, the file, the command
+    with its arguments, the credential's name, or service and user of a keyring's entry; `sealed` is for the first one.
     """
 
     name: str
@@ -52,6 +52,13 @@ class Stored(Value):
     source: str
     origin: tuple[str, ...] = ()
     sealed: bytes = b""
+
+    def file(self, environ: Mapping[str, str]) -> str:
+        """Return the file that the value is in and that no task may see, '' where it is in none."""
+        if self.source == "file":
+            return self.origin[0]
+        folder = environ.get("CREDENTIALS_DIRECTORY", "")
+        return os.path.join(folder, self.origin[0]) if self.source == "credential" and folder else ""
 
     def belongs(self) -> str:
         """Say where it goes, for people."""

@@ -58,12 +58,22 @@ def test_a_file_that_cannot_be_read_hides_no_other(state: str, capsys: pytest.Ca
     assert "the secret 'BROKEN' cannot be read" in told.err
 
 
+def test_a_field_of_a_body_is_a_place(state: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """INS-5: named by the keys that lead to it."""
+    assert main([*SET, "--body-field", "auth.client_secret", "--from-env", "A"]) == 0
+    found = secret_store.load(state, "TOKEN")
+    assert (found.place, found.field) == ("body-field", "auth.client_secret")
+    assert "body-field auth.client_secret of a.test:443" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "source", "origin"),
     [
         (("--from-env", "MINE"), "env", ("MINE",)),
         (("--from-file", "/some/token"), "file", ("/some/token",)),
         (("--from-command", "--", "sh", "-c", "echo $X"), "command", ("-c", "echo $X")),
+        (("--from-credential", "token"), "credential", ("token",)),
+        (("--from-keyring", "a.test", "me"), "keyring", ("a.test", "me")),
     ],
 )
 def test_a_reference_is_all_that_is_kept(
@@ -84,6 +94,10 @@ def test_a_reference_is_all_that_is_kept(
         (("secret", "set", "A-B", "--host", "a.test"), "is no name of a variable"),
         (("secret", "set", "TOKEN", "--host", "*.a.test"), "--host '*.a.test'"),
         ((*SET, "--bearer", "--basic"), "a secret has one place"),
+        ((*SET, "--query", "a", "--body-field", "b"), "a secret has one place"),
+        ((*SET, "--from-credential", "../token"), "is no name of a credential"),
+        ((*SET, "--from-keyring", "a.test", "--help"), "a service and a user"),
+        ((*SET, "--from-keyring", "a.test", "me", "--from-env", "A"), "a secret has one source"),
         ((*SET, "--header", "Host"), "the header Host is the gate's"),
         ((*SET, "--header", "a b"), "is no name of a header"),
         ((*SET, "--query", "a&b"), "is no name of a parameter"),

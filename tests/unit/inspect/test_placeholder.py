@@ -75,6 +75,8 @@ def test_the_outline_is_that_of_the_value(value: bytes, seed: int) -> None:
         (b"line\nbreak-0123456", "a space"),
         ("schlüssel-0123456".encode(), "beyond ASCII"),
         (b"a" * (MOST + 1), "longer than"),
+        (b'{"type": "service_account", "private_key": "-----"}', "a key file, which signs"),
+        (b"-----BEGIN PRIVATE KEY-----\nMIIE", "a key file, which signs"),
         (b"", "fewer than 8"),
     ],
 )

@@ -61,6 +61,13 @@ WRONG = [
     (HEADER, b"/", (b"X-Api-Keys", STANDS), "belongs in header x-api-key"),
     (QUERY, b"/?keys=" + STANDS, (b"A", b"b"), "belongs in query key"),
     (HEADER, b"/", (b"Authorization", b"AWS4-HMAC-SHA256 Credential=" + STANDS + b"/2026"), "signature"),
+    (HEADER, b"/", (b"Authorization", b"AWS4-ECDSA-P256-SHA256 Credential=" + STANDS + b"/2026"), "signature"),
+    (QUERY, b"/?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=" + STANDS + b"%2F2", (b"A", b"b"), "signature"),
+    (BEARER, b"/", (b"X-Auth", base64.b64encode(b"me:" + STANDS + b":x")), "belongs in bearer"),
+    (BEARER, b"/", (b"X-Auth", STANDS.hex().encode()), "belongs in bearer"),
+    (BEARER, b"/", (b"Cookie", STANDS.replace(b"F", b"%46")), "belongs in bearer"),
+    (BEARER, b"/", (STANDS, b"x"), "belongs in bearer"),
+    (Place(Where.BODY, b"key"), b"/?key=" + STANDS, (b"A", b"b"), "belongs in body-field key"),
 ]
 
 
@@ -93,6 +100,19 @@ def test_the_same_without_a_placeholder_passes() -> None:
     fields = [(b"Authorization", b"Bearer own"), (b"X", b"ghp_Fake")]
     for host, port, tls in ((*HOST, True), ("b.test", 443, True), ("api.test", 80, False)):
         assert vault(BEARER).swap(host, port, b"/?a", fields, tls=tls) == (b"/?a", fields)
+
+
+@pytest.mark.parametrize("name", ["AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID"])
+def test_what_signs_is_refused_where_it_would_fail(name: str) -> None:
+    """B124: the key that signs is in no request; with its name known, a signed request is told why it cannot work."""
+    held = Vault([Secret(name, (HOST,), BEARER, VALUE, STANDS)])
+    signed = [(b"Authorization", b"AWS4-HMAC-SHA256 Credential=AKIAOTHER/2026, Signature=00")]
+    with pytest.raises(MisdirectedError, match="a signature cannot be swapped: give the task credentials of its own"):
+        held.swap(*HOST, b"/", signed, tls=True)
+    with pytest.raises(MisdirectedError, match="a signature"):
+        held.swap(*HOST, b"/?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=0", [], tls=True)
+    assert held.swap("b.test", 443, b"/", signed, tls=True) == (b"/", signed)  # whose host it is not
+    assert vault(BEARER).swap(*HOST, b"/", signed, tls=True) == (b"/", signed)  # another secret's
 
 
 def test_no_representation_has_the_value() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tidegate.model.errors import StartError
-from tidegate.runtime import secret_store
+from tidegate.runtime import secret_sources, secret_store
 from tidegate.runtime.secret_sources import open_secrets, source_of, value_of
 from tidegate.runtime.secret_store import Stored
 
@@ -32,6 +34,39 @@ def test_each_source_gives_its_value(tmp_path: Path) -> None:
         assert VALUE not in source_of(one)
     sealed = secret_store.seal(str(tmp_path), stored("sealed"), VALUE.encode())
     assert value_of(sealed, str(tmp_path), {}) == VALUE.encode()
+
+
+def test_a_credential_of_systemd(tmp_path: Path) -> None:
+    """INS-5, systemd.exec(5): by its name below $CREDENTIALS_DIRECTORY; without that it says what sets it."""
+    (tmp_path / "token").write_text(VALUE)
+    one, there = stored("credential", "token"), {"CREDENTIALS_DIRECTORY": str(tmp_path)}
+    assert value_of(one, str(tmp_path), there) == VALUE.encode()
+    assert (source_of(one), one.file(there)) == ("the credential token", str(tmp_path / "token"))
+    with pytest.raises(StartError, match="CREDENTIALS_DIRECTORY is not set: systemd sets it"):
+        value_of(one, str(tmp_path), {})
+    with pytest.raises(StartError, match="no such file"):
+        value_of(stored("credential", "other"), str(tmp_path), there)
+
+
+def test_an_entry_of_a_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """INS-5: of a real backend, by the package's own program, which imports nothing of the folder it is started in."""
+    pytest.importorskip("keyring", reason="the package keyring is not installed")
+    pytest.importorskip("keyrings.alt", reason="no keyring without a desktop is installed")
+    data = {"XDG_DATA_HOME": str(tmp_path), "PYTHON_KEYRING_BACKEND": "keyrings.alt.file.PlaintextKeyring"}
+    environ = {**os.environ, **data}
+    put = [sys.executable, "-m", "keyring", "set", "a.test", "me"]
+    subprocess.run(put, input=VALUE, text=True, env=environ, check=True, timeout=60)
+    (tmp_path / "keyring.py").write_text("raise SystemExit('the folder was imported')\n")
+    monkeypatch.chdir(tmp_path)
+    one = stored("keyring", "a.test", "me")
+    assert value_of(one, str(tmp_path), environ) == VALUE.encode()
+    assert source_of(one) == "the keyring's entry of me for a.test"
+    with pytest.raises(StartError, match=r"for a\.test: it ended with status 1"):
+        value_of(stored("keyring", "a.test", "you"), str(tmp_path), environ)
+    monkeypatch.setattr(secret_sources, "find_spec", lambda _name: None)
+    with pytest.raises(StartError, match="the package that reads the desktop's keyring") as caught:
+        value_of(one, str(tmp_path), environ)
+    assert "pip install keyring" in caught.value.fix
 
 
 @pytest.mark.parametrize(
