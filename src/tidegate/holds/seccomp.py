@@ -147,6 +147,36 @@ def program(kind: str, machine: str = linux.MACHINE) -> bytes:
     return p.assemble()
 
 
+def watched(machine: str = linux.MACHINE) -> bytes:
+    """A filter for beside a whole one that cannot hand on (an engine's): it does that, and lets nobody else answer.
+
+    Raises:
+        KeyError: for a machine whose numbers are not known.
+    """
+    architecture, numbers = TABLES[machine]
+    p = Program()
+    p.load(ARCHITECTURE)
+    p.if_equal(architecture, None, "kill")
+    p.load(NUMBER)
+    if architecture == AUDIT_ARCH_X86_64:
+        p.if_at_least(X32_BIT, "ENOSYS")
+    p.if_equal(numbers["connect"], "watcher")
+    p.if_equal(numbers["listen"], "watcher")
+    p.if_equal(numbers["seccomp"], None, "allow")
+    p.load(argument(1))
+    p.if_any_bit(linux.SECCOMP_FILTER_FLAG_NEW_LISTENER, "EBUSY")
+    p.label("allow")
+    p.give(ALLOW)
+    p.label("watcher")
+    p.give(NOTIFY)
+    p.label("kill")
+    p.give(KILL_PROCESS)
+    for name in ("ENOSYS", "EBUSY"):
+        p.label(name)
+        p.give(ERRNO | ERRNOS[name])
+    return p.assemble()
+
+
 def _numbers_without_namespaces(p: Program, numbers: Mapping[str, int]) -> None:
     for name in HANDED:
         if name in numbers:

@@ -2,6 +2,7 @@
 
     transport.open ──► the network is there, the gate serves it, and the fence is proven
     create ──────────► the worker's container, looked at, not started
+    fork watcher ────► who answers for its connections (watching.py), once it starts
     fork init ───────► the same init as of the namespace holds (holds/init.py), whose command is the engine's
                        `start --attach`: terminal, streams and exit status are the container's
     `start` ─────────► the worker's first instruction
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from tidegate.holds.container.transport import Channel, Transport
+    from tidegate.holds.container.watching import Watching
     from tidegate.holds.inside import TaskSockets
 
 _DETACH = "ctrl-^,ctrl-\\,ctrl-^,ctrl-\\,ctrl-^"  # ctrl-p, which people type, would begin the default
@@ -49,9 +51,16 @@ class ContainerTask(RunningTask):
     """A command in a container. `pid` is the init that attends it; `kill` and `wait` end the containers, too."""
 
     def __init__(
-        self, pid: int, control_fd: int, pty_master: int | None, keeper: Keeper, channel: Channel, way: Way
+        self,
+        pid: int,
+        control_fd: int,
+        pty_master: int | None,
+        watcher: int,
+        keeper: Keeper,
+        channel: Channel,
+        way: Way,
     ) -> None:
-        super().__init__(pid, control_fd, pty_master)
+        super().__init__(pid, control_fd, pty_master, watcher)
         self.way = channel.descriptor
         self.kept = channel.kept
         self.serve_again = self._serve_again
@@ -120,11 +129,17 @@ class ContainerHold:
         labels = {LABEL_RUN: spec.run_id, LABEL_OWNER: owner.me()}
         folder = WorkFolder(wish.state)
         channel: Channel | None = None
+        watching: Watching | None = None
         try:
             way = _way(spec, name, labels, folder.path)
             channel = transport.open(engine, way, deliver)
-            worker = create_worker(engine, spec, plan, channel, name=name, labels=labels, folder=folder.path)
+            watching = _watching(engine, spec, folder.path)
+            worker = create_worker(
+                engine, spec, plan, channel, name=name, labels=labels, folder=folder.path, watching=watching
+            )
         except BaseException as error:
+            if watching is not None:
+                watching.close()
             if channel is not None:
                 channel.close()
             folder.remove()
@@ -134,7 +149,7 @@ class ContainerHold:
 
                 forget(engine, wish.state)
             raise
-        return self._attend(spec, worker, channel, folder, way)
+        return self._attend(spec, worker, channel, folder, way, watching)
 
     def sweep(self, state: str = "") -> None:
         """Remove the containers whose owner has ended."""
@@ -147,7 +162,15 @@ class ContainerHold:
 
         return choose(self.engine, wish.transport, state=wish.state, image=wish.relay_image)
 
-    def _attend(self, spec: LaunchSpec, worker: str, channel: Channel, folder: WorkFolder, way: Way) -> ContainerTask:
+    def _attend(
+        self,
+        spec: LaunchSpec,
+        worker: str,
+        channel: Channel,
+        folder: WorkFolder,
+        way: Way,
+        watching: Watching | None,
+    ) -> ContainerTask:
         engine = self.engine
 
         def finish() -> None:
@@ -158,31 +181,35 @@ class ContainerHold:
                 folder.remove()
 
         keeper = Keeper(finish)
+        watcher = watching.begin() if watching is not None else 0
         ours, theirs = control.pair()
         pid = os.fork()
         if pid == 0:
             keeper.let_go()
             os.close(ours)
-            self._be_init(theirs, spec, worker)
+            self._be_init(theirs, spec, worker, watching)
         os.close(theirs)
+        if watching is not None:
+            watching.close()
         master: int | None = None
         while (received := control.receive(ours)) is not None:
             message, descriptors = received
             if message == "pty":
                 master = descriptors[0]
             elif message == "probed":
-                task = ContainerTask(pid, ours, master, keeper, channel, way)
+                task = ContainerTask(pid, ours, master, watcher, keeper, channel, way)
                 task.mounted = trust_sources(spec.trust, folder.path)
                 return task
             elif message.startswith("failed "):
                 break
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        for child in (pid, watcher) if watcher else (pid,):
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
         os.close(ours)
         keeper.end()
         raise messages.explain(*control.parse_failed(message)) if received else messages.ended_early()
 
-    def _be_init(self, wire: int, spec: LaunchSpec, worker: str) -> NoReturn:
+    def _be_init(self, wire: int, spec: LaunchSpec, worker: str, watching: Watching | None) -> NoReturn:
         from tidegate.holds.init import run_init
 
         engine = self.engine
@@ -194,6 +221,8 @@ class ContainerHold:
             engine.signal(worker, number)
 
         def ran(status: int) -> bool:
+            if watching is not None and not watching.has_begun():
+                return False
             return status not in _ENGINES_OWN or engine.has_begun(worker)
 
         run_init(
@@ -205,6 +234,17 @@ class ContainerHold:
             pass_on=passed_on,
             ran=ran,
         )
+
+
+def _watching(engine: Engine, spec: LaunchSpec, folder: str) -> Watching | None:
+    """What the worker is given so that its connections are watched; where that cannot be, the person is told."""
+    from tidegate.holds.container import watching
+
+    why = watching.why_not(engine)
+    if not why:
+        return watching.Watching(engine, folder, [os.path.realpath(share.path) for share in spec.shares])
+    relays.warn(f"{watching.UNWATCHED} ({why}; docs/holds.md)")
+    return None
 
 
 def _way(spec: LaunchSpec, name: str, labels: dict[str, str], folder: str) -> Way:

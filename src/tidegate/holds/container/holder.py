@@ -7,7 +7,7 @@ right.
 
 The program is machine code, because the image must not come from a registry and must run without a C library, an
 interpreter or anything of the worker's image (docs/decisions/0012-a-holder-of-one-file.md). Each instruction stands
-with what it does. ELF-64 as in elf(5); calls as in syscall(2).
+with what it does. Calls as in syscall(2).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import struct
 import tarfile
 
 from tidegate.holds import linux
+from tidegate.holds.container.elf_program import elf_program
 from tidegate.holds.container.engine import LABEL_PART, Engine
 from tidegate.holds.messages import unknown_machine
 from tidegate.holds.selftest import FORBIDDEN_SOCKETS
@@ -26,9 +27,6 @@ NAME = "tidegate-holder"
 PART = "holder"
 PROGRAM = "/holder"
 
-_BASE = 0x400000
-_HEADERS = 64 + 56
-_MACHINES = {"x86_64": 62, "aarch64": 183}  # EM_X86_64, EM_AARCH64
 _END = struct.pack("<i", -1)
 
 # Both go through the table behind them: three numbers a socket, until a family of -1.
@@ -92,13 +90,7 @@ def program(machine: str = linux.MACHINE) -> bytes:
         raise unknown_machine()
     table = b"".join(struct.pack("<iii", family, kind, protocol) for _, family, kind, protocol in FORBIDDEN_SOCKETS)
     code = _CODE[machine] + table + _END
-    size = _HEADERS + len(code)
-    head = b"\x7fELF" + bytes((2, 1, 1)) + bytes(9)
-    # type EXEC, machine, version, entry, offsets of program and section headers, flags, sizes and numbers of them
-    head += struct.pack("<HHIQQQIHHHHHH", 2, _MACHINES[machine], 1, _BASE + _HEADERS, 64, 0, 0, 64, 56, 1, 0, 0, 0)
-    # PT_LOAD, readable and executable; offset, addresses, sizes, alignment
-    segment = struct.pack("<IIQQQQQQ", 1, 5, 0, _BASE, _BASE, size, size, 0x1000)
-    return head + segment + code
+    return elf_program(machine, code)
 
 
 def image_name() -> str:

@@ -2,7 +2,8 @@
 
 The same tables as holds/seccomp.py: the same calls, families, protocols and flags are refused with the same errors.
 What differs is who compares: an engine's rules know neither `else` nor jumps, so an allow-list is written as what is
-below, between and above it. And there is no watcher: which unix sockets a task finds is decided by what is mounted.
+below, between and above it. And it hands nothing on: that is the starter's filter (starter.py), which a worker has
+besides. Until it has, the call that installs such a filter must be let through; the starter's own then refuses it.
 
 Rules of the file: a number that the kernel reads as 32 bits is compared as 32 bits (MASKED_EQ), or so that whatever
 stands in the upper half is refused. libseccomp takes one comparison of an argument in a rule: alternatives are rules
@@ -22,14 +23,14 @@ Rule = dict[str, Any]
 _ARCHITECTURES = {"x86_64": "SCMP_ARCH_X86_64", "aarch64": "SCMP_ARCH_AARCH64"}
 
 
-def profile(machine: str = linux.MACHINE) -> str:
-    """The profile for this machine, as JSON.
+def profile(machine: str = linux.MACHINE, *, starts: bool = False) -> str:
+    """The profile for this machine, as JSON; `starts` for a container whose first program is the starter.
 
     Raises:
         KeyError: for a machine whose numbers are not known.
     """
     rules = [_rule((name,), answer) for name, answer in seccomp.REFUSED]
-    rules += _sockets() + _pairs() + _arguments()
+    rules += _sockets() + _pairs() + _arguments() + ([] if starts else [_no_listener()])
     return json.dumps(
         {
             "defaultAction": "SCMP_ACT_ALLOW",
@@ -108,8 +109,6 @@ def _arguments() -> list[Rule]:
     fast = seccomp.MSG_FASTOPEN
     found.append(_rule(("sendto", "sendmmsg"), "EOPNOTSUPP", _has(3, fast, fast)))
     found.append(_rule(("sendmsg",), "EOPNOTSUPP", _has(2, fast, fast)))
-    listener = linux.SECCOMP_FILTER_FLAG_NEW_LISTENER
-    found.append(_rule(("seccomp",), "EBUSY", _has(1, listener, listener)))
     requests = (seccomp.TIOCSTI, seccomp.TIOCLINUX, *seccomp.SNAPSHOTS)
     found += [_rule(("ioctl",), "EPERM", _is(1, request)) for request in requests]
     found.append(_rule(("umount2",), "EPERM", _has(1, linux.MNT_DETACH, linux.MNT_DETACH)))
@@ -122,6 +121,12 @@ def _arguments() -> list[Rule]:
     new_limit = {"index": 2, "op": "SCMP_CMP_NE", "value": 0, "valueTwo": 0}
     found.append(_rule(("prlimit64",), "EPERM", _is(0, 1), new_limit))
     return found
+
+
+def _no_listener() -> Rule:
+    """A listener for calls would be asked before any watcher."""
+    listener = linux.SECCOMP_FILTER_FLAG_NEW_LISTENER
+    return _rule(("seccomp",), "EBUSY", _has(1, listener, listener))
 
 
 def _unknown(name: str, index: int, known: int) -> list[Rule]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import socket
-import stat
+import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -20,6 +20,7 @@ from tidegate.holds import selftest
 from tidegate.holds.container import relay, relay_image
 from tidegate.holds.container.confinement import check_process, confining
 from tidegate.holds.container.engine import LABEL_PART
+from tidegate.holds.container.listening import listen_at
 from tidegate.holds.inside import OFF, PROXY, TaskSockets
 from tidegate.model.errors import StartError
 
@@ -39,7 +40,6 @@ GRACE: Final = 30.0  # seconds a relay waits for the next owner
 CHANNEL: Final = "channel"
 _PATIENCE = 60.0  # seconds for the way to open, on a machine that starts much at once
 _LOOK = 1.0  # seconds between looks whether the relay still runs
-_BACKLOG = 1024
 _WHY = 300
 
 
@@ -80,18 +80,7 @@ class Sockets:
 
 
 def _listen(folder: str, name: str) -> socket.socket:
-    fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        sock.bind(f"/proc/self/fd/{fd}/{name}")
-        os.chmod(os.path.join(folder, name), stat.S_IRUSR | 0o666)  # noqa: S103 - the container may have another user
-        sock.listen(_BACKLOG)
-    except BaseException:
-        sock.close()
-        raise
-    finally:
-        os.close(fd)
-    return sock
+    return socket.socket(fileno=listen_at(folder, name))
 
 
 def check_wishes(way: Way, transport: str) -> None:
@@ -270,3 +259,10 @@ def selftest_failed(what: str) -> StartError:
     return StartError(
         f"the self-test of the transport failed: {what}", fix="the task was not started", code="self-test"
     )
+
+
+def warn(line: str) -> None:
+    """Tell the person something that does not keep the task from its start."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"tidegate: warning: {line}\n")
+        sys.stderr.flush()

@@ -163,7 +163,7 @@ class VmTransport:
         made = os.path.join(way.folder, "keys")  # where a crash leaves nothing that is nobody's
         _write_keys(made, keys, way.labels.get(LABEL_OWNER, ""))
         _move(made, channel.keys)
-        return door_link.register(way.state, way.name, keys, folder, authority, now=now, warn=_warn)
+        return door_link.register(way.state, way.name, keys, folder, authority, now=now, warn=relays.warn)
 
 
 CARRYING = VmTransport()
@@ -249,9 +249,3 @@ def _unreached(engine: Engine, host: str, port: int, error: StartError) -> Start
         fix=f"see that {engine.name}'s containers reach this machine, or {VARIABLE}=NETWORK,HOST names a way that does",
         code=error.code,
     )
-
-
-def _warn(line: str) -> None:
-    with suppress(OSError, ValueError):
-        sys.stderr.write(f"tidegate: warning: {line}\n")
-        sys.stderr.flush()

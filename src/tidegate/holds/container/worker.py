@@ -1,8 +1,8 @@
 """The container of the command: how it is asked for, and the look at what came of it before it starts (HLD-4, HLD-13).
 
 It has no right, no network but the channel's, the files of view.py, the environment of the task (GAT-10), and as PID 1
-the engine's own small init, which passes signals on and reaps. The user is who called: files in the workspace are
-that user's on both sides.
+the engine's own small init, which passes signals on and reaps; before that, where its connections are watched, the
+starter (watching.py). The user is who called: files in the workspace are that user's on both sides.
 
 Rules of the file: variables travel in a file that only this user can read, never in an argument (CASES B119). Options
 that a person adds are of a short list (`OPTIONS`), none of which gives a right, a mount or a network.
@@ -14,6 +14,7 @@ import os
 
 from tidegate.holds.container.confinement import confining
 from tidegate.holds.container.engine import LABEL_PART, PODMAN
+from tidegate.holds.container.small_init import find_init
 from tidegate.holds.container.view import file_mount, mounts_of, trust_mounts
 from tidegate.holds.container.weakness import added_mounts, other_proxies, weaknesses
 from tidegate.holds.inside import GATE4
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from tidegate.holds.container.engine import Engine
     from tidegate.holds.container.transport import Channel
+    from tidegate.holds.container.watching import Watching
     from tidegate.holds.hold import LaunchSpec
     from tidegate.holds.plan import Plan
 
@@ -41,7 +43,6 @@ PROXIES = tuple(
 )
 """Those that an engine may add by itself."""
 
-_INITS = ("/usr/libexec/podman/catatonit", "/usr/bin/catatonit", "/usr/bin/tini-static")  # static ones
 _RESOLV = "resolv.conf"
 _ENVIRONMENT = "environment"
 
@@ -90,8 +91,9 @@ def create_worker(
     name: str,
     labels: Mapping[str, str],
     folder: str,
+    watching: Watching | None,
 ) -> str:
-    """Make the worker's container, not started, and return its id.
+    """Make the worker's container, not started, and return its id. Without `watching` nobody answers for its sockets.
 
     Raises:
         StartError: when the engine cannot, or made another container than was asked for.
@@ -101,9 +103,9 @@ def create_worker(
     options = [
         *("--name", name, "--entrypoint", "", "--interactive", "--restart", "no", "--log-driver", "none"),
         *channel.network,
-        *confining(engine, folder),
+        *confining(engine, folder, starts=watching is not None),
         *_user(engine, channel.network),
-        *_init(engine),
+        *(_init(engine) if watching is None else watching.mounts),
         "--no-healthcheck",  # commands of the image's own, which the engine would run beside the task
         *("--workdir", spec.cwd),
         *mounts_of(spec, plan, engine.name),
@@ -120,7 +122,7 @@ def create_worker(
         key, _, value = text.partition("=")
         if key != "env":
             options += [f"--{key}", value]
-    container = engine.create(image, options, spec.argv)
+    container = engine.create(image, options, spec.argv if watching is None else watching.command(spec.argv))
     try:
         found = engine.inspect(container)
         weak = [*weaknesses(found), *added_mounts(found, options), *other_proxies(found, spec.env)]
@@ -177,10 +179,7 @@ def _init(engine: Engine) -> list[str]:
     """The options for the init: docker brings its own, podman needs to be shown one."""
     if engine.name != PODMAN or engine.facts().in_vm:
         return ["--init"]
-    for path in _INITS:
-        if os.access(path, os.X_OK):
-            return ["--init", "--init-path", path]
-    raise StartError("podman has no init program for containers", fix="apt install catatonit", code="container-init")
+    return ["--init", "--init-path", find_init(engine)]
 
 
 def _lines(env: Mapping[str, str], image: Mapping[str, str]) -> str:
