@@ -484,4 +484,5 @@ def test_a_user_of_roots_docker_gets_a_relay(world: World, lab: Lab) -> None:
     finally:
         os.chmod(socket_path, mode)
     assert (done.returncode, done.stdout) == (0, "12345\nit is a.test\n"), done.stderr
+    assert "can be reached by it (docker is root's, and you are not" in done.stderr  # nobody can watch: it is said
     assert '"relay"' in (product.state / "run" / "transports.json").read_text()

@@ -7,12 +7,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.engines import image_tar, missing
-from tests.holds import held
+from tests.holds import held, late
 from tests.product import REPOSITORY
 
 if TYPE_CHECKING:
@@ -110,3 +112,18 @@ def test_a_container_that_cannot_start_is_tidegates_own_end(rootless: Rootless) 
     """What the engine cannot start is 78, not an exit of the command (HLD-7, HLD-16)."""
     done = rootless.run("--container-option", "runtime=no-such-runtime", "--", "true")
     assert done.returncode == 78, done.stderr
+
+
+def test_a_late_socket_is_refused(rootless: Rootless) -> None:
+    """What another program makes in the workspace meanwhile is out of reach, the task's own is not (HLD-14)."""
+    folder = Path(rootless.base) / "home" / "project"
+    shares = [part for path in late.NEEDS for part in ("--share", f"{path}:ro")]
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(rootless.run, *shares, "--", *late.PYTHON, late.CLIENT)
+        late.wait_for(folder / "own.sock")
+        with late.serve(folder) as outside:
+            (folder / "go").touch()
+            done = running.result()
+            assert (done.returncode, done.stdout) == (0, b"up\nECONNREFUSED done\n"), done.stderr
+            assert not late.reached(outside)
+    assert b"can be reached" not in done.stderr

@@ -41,6 +41,7 @@ _ENDED = -1
 def attach(*, container: str, task: str, engine: str | None, capture: str, quiet: bool) -> int:
     """Put the gate into a running container that has no network, and stay until the container ends."""
     from tidegate.holds.container.attaching import Attached
+    from tidegate.holds.container.watching import UNWATCHED
 
     found = _engine_of(container, engine)
     attached = Attached(found, container)
@@ -49,6 +50,8 @@ def attach(*, container: str, task: str, engine: str | None, capture: str, quiet
         while True:
             link = _join(found, attached, task, capture, again=again)
             say(f"{container[:20]} is behind the gate of {task}" + (" again" if again else ""))
+            if not again:
+                say(f"warning: {UNWATCHED} (it has a launcher of its own; docs/holds.md)")
             ended = _wait(link, alive.fileno())
             if ended == _ENDED:
                 _finish(link, quiet=quiet)

@@ -60,6 +60,15 @@ def no_watcher(_order: dict[str, Any]) -> None:
 
 
 @switch
+def nobody_to_hand_to(_order: dict[str, Any]) -> None:
+    """A container in which the watcher's socket is not where its starter looks for it."""
+    from tidegate.holds.container import starter
+
+    program = starter.program()
+    starter.program = lambda: program.replace(b"/socket\0", b"/sacket\0")
+
+
+@switch
 def too_strict(_order: dict[str, Any]) -> None:
     """A filter that refuses what programs need: sockets, namespaces, files to write, tracing."""
     from tidegate.holds import bpf, linux, seccomp

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tidegate.holds import seccomp
-from tidegate.holds.bpf import ALLOW
+from tidegate.holds.bpf import ALLOW, NOTIFY
 from tidegate.holds.container.profile import profile
 from tidegate.holds.syscalls import TABLES
 
@@ -115,3 +115,15 @@ def test_only_this_machines_calls_are_known() -> None:
     found = json.loads(profile("aarch64"))
     assert found["architectures"] == ["SCMP_ARCH_AARCH64"]
     assert WATCHED[0] not in str(found)
+
+
+def test_a_container_with_a_starter_may_have_one_listener() -> None:
+    """All else is the same; the starter's own filter then refuses another listener, and hands calls on (HLD-14)."""
+    whole, starts = (json.loads(profile(MACHINE, starts=one))["syscalls"] for one in (False, True))
+    assert [rule["names"] for rule in whole if rule not in starts] == [["seccomp"]]
+    assert [rule for rule in starts if rule not in whole] == []
+    own = seccomp.watched(MACHINE)
+    assert run(own, "seccomp", (1, 8, 0, 0, 0, 0)) == run(own, "seccomp", (1, 0x28, 0, 0, 0, 0)) == 16
+    assert run(own, "seccomp", (1, 1, 0, 0, 0, 0)) == run(own, "socket", (1, 1, 0, 0, 0, 0)) == 0
+    assert run(own, "connect", (3, 0, 0, 0, 0, 0)) == run(own, "listen", (3, 0, 0, 0, 0, 0)) == NOTIFY & 0xFFFF
+    assert NOTIFY.to_bytes(4, "little") in own

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 # Sockets made when the task's view had been built. `open` shares the machine's sockets; the rest do not.
 
 
+def _folder() -> str:
+    """A folder in sight with such a socket: at home, and where that is not there (containers, uid) the workspace."""
+    late: str = HELD["late_home"] if os.path.lexists(HELD["late_home"]) else HELD["late_work"]
+    return os.path.dirname(late)
+
+
 @escape("ECONNREFUSED", holds=FENCED)
 def late_unix_socket_at_home() -> None:
     """A listener that was made at home after the start."""
@@ -39,21 +45,21 @@ def late_unix_socket_of_another_network() -> None:
 @escape("ECONNREFUSED", holds=FENCED)
 def late_unix_socket_by_a_relative_path() -> None:
     """The same by a path from the folder it is in, short enough for any length of address."""
-    os.chdir(HELD["home"])
+    os.chdir(_folder())
     unix("late.sock")
 
 
 @escape("ECONNREFUSED", holds=FENCED)
 def late_unix_socket_by_our_own_process_files() -> None:
     """The same through /proc/self."""
-    os.chdir(HELD["home"])
+    os.chdir(_folder())
     unix("/proc/self/cwd/late.sock")
 
 
 @escape("ECONNREFUSED", holds=FENCED)
 def late_unix_socket_by_a_descriptor() -> None:
     """The same through a descriptor of the file."""
-    unix(f"/proc/self/fd/{os.open(HELD['late_home'], os.O_PATH)}")
+    unix(f"/proc/self/fd/{os.open(_folder() + '/late.sock', os.O_PATH)}")
 
 
 @escape("ECONNREFUSED", holds=FENCED)
@@ -69,13 +75,13 @@ def late_unix_socket_by_a_hard_link() -> None:
 
 
 def _in_place_of_our_own(put: Callable[[str, str], None]) -> None:
-    own = HELD["home"] + "/replaced.sock"
+    own = _folder() + "/replaced.sock"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(own)
         server.listen()
         unix(own)
         os.unlink(own)
-        put(HELD["late_home"], own)
+        put(_folder() + "/late.sock", own)
         try:
             unix(own)
         finally:
@@ -86,7 +92,7 @@ def _in_place_of_our_own(put: Callable[[str, str], None]) -> None:
 def late_unix_socket_from_a_namespace_inside() -> None:
     """The same with other mounts, below another name, in a root of our own."""
     nested()
-    mount(HELD["home"], "/tmp", flags=0x5000)  # MS_BIND | MS_REC
+    mount(_folder(), "/tmp", flags=0x5000)  # MS_BIND | MS_REC
     os.chroot("/tmp")
     unix("/late.sock")
 
@@ -94,8 +100,8 @@ def late_unix_socket_from_a_namespace_inside() -> None:
 @escape("ECONNREFUSED", holds=FENCED)
 def exchanging_the_address_while_it_is_judged() -> None:
     """A thread changes the path while the call is on its way: what was judged is what is called."""
-    own, late = (b"\1\0" + os.fsencode(path).ljust(100, b"\0") for path in ("own.sock", "late.sock"))
-    os.chdir(HELD["home"])
+    own, late = (b"\1\0" + os.fsencode(path).ljust(100, b"\0") for path in ("raced.sock", "late.sock"))
+    os.chdir(_folder())
     address = ctypes.create_string_buffer(own, len(own))
     _race(lambda: _copy(address, late), lambda: _copy(address, own), address)
 
@@ -103,7 +109,7 @@ def exchanging_the_address_while_it_is_judged() -> None:
 @escape("ECONNREFUSED", holds=FENCED)
 def exchanging_the_file_while_it_is_judged() -> None:
     """A thread exchanges the files behind two names while the call is on its way."""
-    os.chdir(HELD["home"])
+    os.chdir(_folder())
     for name in ("flip", "flop"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
@@ -116,7 +122,7 @@ def exchanging_the_file_while_it_is_judged() -> None:
 @escape("ECONNREFUSED", holds=FENCED)
 def exchanging_the_descriptor_while_it_is_judged() -> None:
     """A thread puts a unix socket where a TCP socket was while the call is on its way."""
-    os.chdir(HELD["home"])
+    os.chdir(_folder())
     address = ctypes.create_string_buffer(b"\1\0late.sock\0")
     fd = socket.socket(socket.AF_UNIX).detach()
     own = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET).detach()
@@ -132,7 +138,7 @@ def _race(
     one: Callable[[], object],
     other: Callable[[], object],
     address: ctypes.Array[ctypes.c_char],
-    name: str = "own.sock",
+    name: str = "raced.sock",
     fd: int = -1,
 ) -> None:
     """Connect many times while a thread does the one and the other. Who is reached must be our own server."""

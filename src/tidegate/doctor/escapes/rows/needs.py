@@ -70,8 +70,9 @@ def the_machines_network() -> None:
 
 @neighbour()
 def unix_sockets_of_our_own() -> None:
-    """Unix sockets by path, by abstract name and in pairs."""
-    for address in (HELD["workspace"] + "/own.sock", "/tmp/own.sock", f"\0own-{os.getpid()}"):
+    """Unix sockets by path, by abstract name and in pairs; of this process and of another one of the task."""
+    places = (HELD["workspace"] + "/own.sock", "/tmp/own.sock", f"\0own-{os.getpid()}")
+    for address in places:
         with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as client:
             server.bind(address)
             server.listen()
@@ -80,6 +81,28 @@ def unix_sockets_of_our_own() -> None:
             os.unlink(address)
     for one in socket.socketpair():
         one.close()
+    for address in places:
+        _served_by_another(address)
+
+
+def _served_by_another(address: str) -> None:
+    """Connect to a server in another process, which has made its socket and serves one client."""
+    here, there = socket.socketpair()
+    if os.fork() == 0:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(address)
+            server.listen()
+            there.send(b"x")
+            server.accept()[0].send(b"hello")
+        os._exit(0)
+    here.recv(1)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(address)
+        if client.recv(9) != b"hello":
+            wrong(address)
+    os.wait()
+    if not address.startswith("\0"):
+        os.unlink(address)
 
 
 @neighbour()
