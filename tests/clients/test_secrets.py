@@ -17,7 +17,7 @@ from tests.client_programs import trusting
 from tests.clients.kit import ALLOWED, REFUSED, net_lines, shown
 from tests.holds import held
 from tests.holds.leaks import found_in_processes
-from tests.product import Product
+from tests.product import LAUNCHER, Product
 from tests.served import Served
 
 if TYPE_CHECKING:
@@ -251,6 +251,26 @@ def test_tasks_of_a_server_have_secrets(product: Product, lab: Lab) -> None:
         given = [line for line in server.actions() if line["type"] == "secret.given"]
         assert [line["secrets"] for line in given] == [["TOKEN"]] * 3
     assert [bearer(head) for head in origin.heads] == [VALUE.encode()] * 3
+
+
+def test_an_ordinary_users_server_keeps_its_memory_to_itself(base: str, lab: Lab) -> None:
+    """INS-5: once it has a value, that user's other programs can look into neither its memory nor its environment."""
+    product = ordinary(base, lab)
+    lab.dns.set("a.test", A=[ALLOWED])
+    origin = lab.origin("echo", ALLOWED, 443, tls="a.test")
+    keep(product)
+    with Served(product) as server:
+        task = product.tidegate("task", "create", "--allow", "a.test", "--secret", "TOKEN").stdout.strip()
+        done = product.tidegate("exec", task, "--", "sh", "-c", CURL)
+        assert done.returncode == 0, done.stderr
+        look = f"head -c 1 /proc/{server.pid}/environ; head -c 1 /proc/{server.pid}/mem; ls /proc/{server.pid}/fd"
+        argv = product.argv("no-such-command")
+        argv = [*argv[: argv.index(LAUNCHER)], "sh", "-c", look]
+        found = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False, env=product.environment)
+        assert found.stderr.count("Permission denied") == 3, found
+        again = product.tidegate("exec", task, "--", "sh", "-c", CURL)
+        assert again.returncode == 0, again.stderr
+    assert [bearer(head) for head in origin.heads] == [VALUE.encode()] * 2
 
 
 def test_commands_of_a_task_do_not_see_the_file_of_its_secret(product: Product, lab: Lab) -> None:

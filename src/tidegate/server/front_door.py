@@ -298,6 +298,7 @@ class _Front:
         _check_version(order)
         self._check_free()
         task = self._registry.get(order["task"])
+        task.roots = task.roots or str(order.get("roots", ""))
         setup = () if order.get("again") else self._registry.set_up_of(task, order["hold"])
         phases = (Phase.INSTALL, task.phase) if setup else (task.phase,)
         await self._start_exec(task, order, task.met(phases), setup)

@@ -24,7 +24,7 @@ from tidegate.runtime.inspection import make_reading, wants_inspection
 from tidegate.runtime.served import serve_sockets
 from tidegate.runtime.services import Services
 from tidegate.runtime.task import ports_of
-from tidegate.runtime.trust import roots_of
+from tidegate.runtime.trust import joined, roots_of
 from tidegate.server.books import ExecBooks
 from tidegate.server.changes import changed
 from tidegate.server.shapes import task_shape
@@ -90,7 +90,7 @@ class Living:
         self.books: TaskBooks | None = None  # None where none of its commands has a gate
         self.reading: Reading | None = None  # what reads inside TLS for it, once a command of a policy that asks began
         self.secrets = TaskSecrets()
-        self.roots = ""  # what destinations are verified against, as PEM; "" for what the server's own environment says
+        self.roots = ""  # roots of whoever began its first command, as PEM: with those of the server's own environment
         self.operator: dict[str, Verdict] = {}
         self.remembered: tuple[Remembered, ...] = ()
         self.paused = False
@@ -109,7 +109,7 @@ class Living:
             StartError: where what it needs is not there.
         """
         if self.reading is None and (self.secrets or wants_inspection(policy)):
-            roots = self.roots or roots_of(os.environ)
+            roots = joined((roots_of(os.environ), self.roots))
             self.reading = make_reading(policy, self.id, roots, time.time, self.secrets.hosts)  # noqa: TID251  the clock comes in here
         return self.reading.authority if self.reading is not None else ()
 
