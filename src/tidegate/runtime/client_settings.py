@@ -78,6 +78,9 @@ GIT_CONFIG: tuple[tuple[str, str], ...] = (("http.proxy", PROXY_URL),)
 # variable, value, join, tool, tried
 Trusted = tuple[str, str, str, str, str]
 
+# Empty is "no password" to the JVM; a caller's own, for another store, would be taken for this one's.
+_STORE = "-Djavax.net.ssl.trustStore=@JAVA@ -Djavax.net.ssl.trustStoreType=PKCS12 -Djavax.net.ssl.trustStorePassword="
+
 TRUST: tuple[Trusted, ...] = (
     (
         "SSL_CERT_FILE",
@@ -121,7 +124,7 @@ TRUST: tuple[Trusted, ...] = (
     ("CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", "@BUNDLE@", "replace", "gcloud", "not tried"),
     (
         "JAVA_TOOL_OPTIONS",
-        "-Djavax.net.ssl.trustStore=@JAVA@ -Djavax.net.ssl.trustStoreType=PKCS12",
+        _STORE,
         "append",
         "Java: prints a line at each start",
         "Java 17.0, Maven 3.8",

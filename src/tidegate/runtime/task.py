@@ -210,9 +210,11 @@ def run_behind_gate(
     trust: tuple[tuple[str, bytes], ...] = ()
     trusted, places = roots, None
     if roots:
-        from tidegate.runtime.trust import trust_files, trusting
+        from tidegate.runtime.trust import trust_files, trusting, with_own_roots
 
-        if order.container is not None:
+        if order.container is None:
+            trusted = with_own_roots(roots, order.environ)
+        else:
             trusted, places = trusted_in(hold.name, order.container.image, order.environ)
         trust, environment = trust_files(trusted, link.authority, places), trusting(environment)
 

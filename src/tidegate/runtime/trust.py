@@ -2,14 +2,15 @@
 
 Rules of the file:
 
-* The bundle is the machine's roots (in a container its image's), the roots that the caller's own variables name, and
-  the authority of the task: nothing that was trusted before is trusted no more. Destinations are verified against the
-  machine's and the caller's, without that authority.
+* The bundle is the machine's roots (in a container its image's), the roots that the caller's own variables name, Java's
+  stores too, outside of containers those that the caller's tools have besides (own_roots), and the authority of the
+  task: nothing that was trusted before is trusted no more. Destinations are verified against the machine's and those
+  of variables alone.
 * Nothing of the machine or of an image is written. The files are made in the task's own mounts, also over the
   distribution's bundles, which a program without any variable reads.
 * Which variables are set is the table in client_settings.
 
-What it does not do: look into a Java trust store that the caller names on a java command line; that wins.
+What it does not do: look into a Java trust store that is named on a java command line; that wins.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import os
 
 from tidegate.model.errors import StartError
 from tidegate.runtime.client_settings import TRUST
+from tidegate.runtime.own_roots import OPTIONS, STORE, configured, named_stores, usual_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,12 +51,18 @@ def extra_roots(environ: Mapping[str, str]) -> tuple[str, ...]:
     paths = list(named_bundles(environ))
     for folder in environ.get("SSL_CERT_DIR", "").split(":"):
         paths += _in_folder(folder)
-    return tuple(map(_read, dict.fromkeys(paths)))
+    return (*map(_read, dict.fromkeys(paths)), named_stores(environ))
+
+
+def with_own_roots(roots: str, environ: Mapping[str, str]) -> str:
+    """Return what a task trusts but for its authority: `roots`, and those that the caller's tools have besides."""
+    return joined((roots, *map(_read, configured(environ)), usual_store(environ)))
 
 
 def named_bundles(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the paths that variables of the table name."""
-    return tuple(environ[name] for name, value, *_ in TRUST if value == "@BUNDLE@" and environ.get(name))
+    """Return the paths that variables of the table name, in any spelling: npm reads its own so."""
+    known = {name.lower() for name, value, *_ in TRUST if value == "@BUNDLE@"}
+    return tuple(path for name, path in environ.items() if path and name.lower() in known)
 
 
 def joined(texts: Iterable[str]) -> str:
@@ -97,11 +105,14 @@ def trust_files(
 
 def trusting(environment: Mapping[str, str]) -> dict[str, str]:
     """Return a task's variables with those by which its programs find the bundle."""
-    changed = dict(environment)
+    names = {name.lower(): name for name, *_ in TRUST}
+    changed = {name: value for name, value in environment.items() if names.get(name.lower(), name) == name}
     for name, value, join, *_ in TRUST:
         text = value.replace("@BUNDLE@", BUNDLE).replace("@JAVA@", JAVA)
         before = changed.get(name)
         changed[name] = f"{before} {text}" if before and join == "append" else text
+        if join == "append":  # Java's: where a program's own options name a store, the last one counts
+            changed.update({one: f"{changed[one]} {text}" for one in OPTIONS[1:] if STORE in changed.get(one, "")})
     return changed
 
 

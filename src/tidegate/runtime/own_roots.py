@@ -1,0 +1,164 @@
+"""The roots that a caller's own tools trust by more than variables with bundles: Java's stores, and files in the home.
+
+Rules of the file:
+
+* Where some hosts are read, variables that name the task's bundle count more than these files and stores (INS-2). What
+  they name goes into that bundle, so that nothing that was trusted is trusted no more.
+* A store that a variable names is the caller's word. A file in the home folder may have been written by a task, so what
+  it names is trusted by tasks only, as what a JVM trusts by itself: destinations are never verified against it.
+* Nothing here fails: what cannot be read was of no use to the tool, either.
+
+It reads PEM, JKS and PKCS12, and of a tool's file one line. What it does not do: projects' files, and Java's policies.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+OPTIONS = (
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "_JAVA_OPTIONS",
+    "JAVA_OPTS",
+    "MAVEN_OPTS",
+    "GRADLE_OPTS",
+    "SBT_OPTS",
+)
+"""Variables with options for a JVM: the first is read by the JVM, the others by it or by programs' own scripts."""
+STORE = "-Djavax.net.ssl.trustStore="
+
+_PASSWORD = "-Djavax.net.ssl.trustStorePassword="  # noqa: S105  the name of an option
+_USUAL = "changeit"  # the JDK's own
+_JDK = ("lib/security/jssecacerts", "lib/security/cacerts")
+_DEBIAN = "/etc/ssl/certs/java/cacerts"
+_MOST = 1 << 20  # bytes of a tool's file
+_MOST_STORE = 1 << 24
+
+# The variable that names the file, where it is without, and the word before the bundle's name.
+_FILES = (
+    ("npm_config_userconfig", "~/.npmrc", "cafile"),
+    ("PIP_CONFIG_FILE", "~/.config/pip/pip.conf", "cert"),
+    ("", "~/.pip/pip.conf", "cert"),
+    ("", "/etc/pip.conf", "cert"),
+    ("GIT_CONFIG_GLOBAL", "~/.gitconfig", "sslcainfo"),
+    ("", "~/.config/git/config", "sslcainfo"),
+    ("", "/etc/gitconfig", "sslcainfo"),
+    ("", "~/.cargo/config.toml", "cainfo"),
+    ("", "~/.yarnrc.yml", "httpsCaFilePath"),
+    ("", "~/.bundle/config", "BUNDLE_SSL_CA_CERT"),
+)
+
+
+def configured(environ: Mapping[str, str]) -> list[str]:
+    """Return the paths of bundles that the caller's tools are told of by files, each where it is absolute."""
+    home = environ.get("HOME", "")
+    found = []
+    for variable, usual, word in _FILES:
+        text = _text(_absolute(environ.get(variable) or usual, home))
+        line = rf"^[ \t]*{word}[ \t]*[=:][ \t]*[\"']?([^\"'\n]+?)[\"']?[ \t]*$"
+        found += [_absolute(path, home) for path in re.findall(line, text, re.IGNORECASE | re.MULTILINE)]
+    return [path for path in dict.fromkeys(found) if path]
+
+
+def named_stores(environ: Mapping[str, str]) -> str:
+    """Return what is in the trust stores that the caller's options for a JVM name, as PEM."""
+    found = ""
+    for name in OPTIONS:
+        words = environ.get(name, "").split()
+        paths = [word.removeprefix(STORE) for word in words if word.startswith(STORE)]
+        passwords = [word.removeprefix(_PASSWORD) for word in words if word.startswith(_PASSWORD)]
+        for path in paths[-1:]:
+            found += store(path, passwords[-1] if passwords else _USUAL)
+    return found
+
+
+def usual_store(environ: Mapping[str, str]) -> str:
+    """Return what a JVM trusts without any option, as PEM."""
+    home = environ.get("JAVA_HOME", "")
+    paths = [os.path.join(home, one) for one in _JDK] if os.path.isabs(home) else []
+    path = next((one for one in (*paths, _DEBIAN) if os.path.isfile(one)), "")
+    return store(path, _USUAL) if path else ""
+
+
+def store(path: str, password: str) -> str:
+    """Return the certificates that a Java trust store holds, as PEM; none where it cannot be read."""
+    import ssl
+
+    try:
+        if not os.path.isfile(path):
+            return ""
+        with open(path, "rb") as file:
+            data = file.read(_MOST_STORE)
+        found = _jks(data) if data[:4] == b"\xfe\xed\xfe\xed" else _pkcs12(data, password)
+    except (OSError, ValueError, IndexError):
+        return ""
+    return "".join(ssl.DER_cert_to_PEM_cert(one) for one in found)
+
+
+def _jks(data: bytes) -> list[bytes]:
+    # sun.security.provider.JavaKeyStore: magic, version, count; an entry is a tag, an alias, a date and what it holds.
+    at = 4
+
+    def number(size: int) -> int:
+        nonlocal at
+        at += size
+        if at > len(data):
+            raise ValueError("it ends too soon")
+        return int.from_bytes(data[at - size : at], "big")
+
+    def block(size: int) -> bytes:
+        length = number(size)
+        number(length)
+        return data[at - length : at]
+
+    def certificate() -> bytes:
+        if version > 1:
+            block(2)  # its type: X.509
+        return block(4)
+
+    version, count = number(4), number(4)
+    found = []
+    for _ in range(count):
+        trusted = number(4) == 2
+        block(2)
+        number(8)
+        if trusted:
+            found.append(certificate())
+            continue
+        block(4)  # a private key, and the chain of its own certificates
+        for _ in range(number(4)):
+            certificate()
+    return found
+
+
+def _pkcs12(data: bytes, password: str) -> list[bytes]:
+    from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
+
+    for secret in (password.encode(), None):
+        try:
+            held = pkcs12.load_pkcs12(data, secret)
+        except ValueError:
+            continue
+        return [one.certificate.public_bytes(Encoding.DER) for one in held.additional_certs]
+    return []
+
+
+def _absolute(path: str, home: str) -> str:
+    if path.startswith(("~/", "${HOME}/", "$HOME/")):
+        path = os.path.join(home, path.partition("/")[2])
+    return path if os.path.isabs(path) else ""
+
+
+def _text(path: str) -> str:
+    try:
+        if not os.path.isfile(path):
+            return ""
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(_MOST)
+    except OSError:
+        return ""
