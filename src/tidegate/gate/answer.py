@@ -234,6 +234,8 @@ class Answering:
         if self._proxied and head.status == _PROXY_AUTHENTICATION_REQUIRED:
             exchange.fail(Reason.UPSTREAM_PROXY)
             return
+        if 300 <= head.status < 400 and exchange.entry is not None:
+            exchange.entry.led(head.get(b"location") or b"")
         framing = response_framing(head, request.method)
         without = exchange.without
         if exchange.cleaner is not None:

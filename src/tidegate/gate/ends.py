@@ -131,6 +131,7 @@ class Ends:
         assert entry is not None, "a request is recorded"
         assert decision is not None, "it was judged"
         line = decision.replace(reason=reason).sentence()
+        detail = "; ".join(filter(None, (detail, entry.came_from())))
         body = request is None or request.method != "HEAD"
         json = request is not None and reads_json(request.head.headers)
         entry.status = reason.status

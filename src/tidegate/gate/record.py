@@ -6,6 +6,7 @@ exactly once. Nothing of a message but its method, host and sizes ever enters it
 
 from __future__ import annotations
 
+from tidegate.gate.redirected import came_from, note_redirect
 from tidegate.model.event import Event
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How, Verdict
@@ -54,6 +55,15 @@ class Entry:
             decision is not None and (decision.destination.host.text, decision.destination.port) == (host, port)
             for decision in (self.decision, self.also)
         )
+
+    def led(self, location: bytes) -> None:
+        """Take note that the answer leads elsewhere."""
+        if self.decision is not None:
+            note_redirect(self.task, self.decision.destination, location)
+
+    def came_from(self) -> str:
+        """Say who has sent the task here, '' where nobody has."""
+        return "" if self.decision is None else came_from(self.task, self.decision.destination)
 
     def malformed(self, error: WireError) -> None:
         """Name what a malformed request wanted, as far as it was clear."""

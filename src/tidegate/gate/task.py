@@ -119,7 +119,7 @@ class GateTask:
 
     __slots__ = (
         "_meters", "_plans", "asks", "captured", "clients", "connections", "family", "heads", "id", "inspector", "met",
-        "paused", "phase", "policy", "recorder", "requests", "secrets", "synthetic",
+        "paused", "phase", "policy", "recorder", "redirects", "requests", "secrets", "synthetic",
     )  # fmt: skip
 
     def __init__(
@@ -149,6 +149,7 @@ class GateTask:
         self.synthetic: Synthetic | None = None  # the names it looked up, once something captures its connections
         self.inspector: Inspector | None = None  # reads inside TLS, where a rule asks for that
         self.secrets: Secrets | None = None  # where it was given some (INS-5)
+        self.redirects: dict[Destination, Destination] = {}  # where hosts that are read sent it lately (redirected.py)
         self._plans: dict[tuple[str, int], Plan] = {}
         self._meters: dict[Rule, Meter] = {}
 

@@ -321,6 +321,8 @@ class Http2(Flow):
         stream.line.down += sum(len(name) + len(value) for name, value in kept)
         if isinstance(event, ResponseReceived):
             stream.answered = True
+            if status[:1] == b"3":
+                stream.line.led(dict(headers).get(b"location", b""))
             stream.line.status = int(status)
             self._answers += 1
         self._client.send_headers(stream.client, kept, end_stream=ends)

@@ -86,6 +86,7 @@ class Ends:
         client = self._client
         try:
             room = client.local_flow_control_window(number)
+            detail = "; ".join(filter(None, (detail, line.came_from())))
             said = f"{said} ({detail})" if detail else said
             told = look.answer(f"tidegate: {said}") if look is not None else b""
             fields, body = refusal(reason, said, asked, method=line.method, room=room, told_as=told)

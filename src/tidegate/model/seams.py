@@ -126,6 +126,12 @@ class Line(Protocol):
     up: int
     down: int
 
+    def led(self, location: bytes) -> None:
+        """Take note that the answer leads elsewhere."""
+
+    def came_from(self) -> str:
+        """Say who has sent the task here, '' where nobody has."""
+
     def write(self, how: How, reason: Reason) -> None:
         """Write it; the second call and later ones do nothing."""
 

@@ -44,6 +44,13 @@ class Line:
         self.status = self.up = self.down = 0
         self.written: list[tuple[How, Reason]] = []
 
+    def led(self, location: bytes) -> None:
+        """Nobody asks here."""
+
+    def came_from(self) -> str:
+        """Nobody sent it."""
+        return ""
+
     def write(self, how: How, reason: Reason) -> None:
         """Keep it."""
         self.written.append((how, reason))

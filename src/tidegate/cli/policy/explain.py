@@ -6,7 +6,8 @@ No look-up is made: for a name, the addresses it may lead to are judged only whe
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+import os
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -19,10 +20,16 @@ from tidegate.cli.policy.options import (
     policy_of_options,
     policy_options,
 )
-from tidegate.model.errors import UsageError
+from tidegate.model.errors import StartError, UsageError
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy import explain as core
+from tidegate.policy.scope import is_exempt
+from tidegate.runtime import secret_store
+from tidegate.runtime.state import state_folder
+
+if TYPE_CHECKING:
+    from tidegate.policy.policy import Policy
 
 LOOPBACK: Final = b"\x7f\0\0\1"
 
@@ -34,8 +41,11 @@ LOOPBACK: Final = b"\x7f\0\0\1"
 @click.option(
     "--address", "addresses", multiple=True, metavar="A", help="An address the name leads to; may be repeated."
 )
+@click.option("--secret", "given", multiple=True, metavar="NAME", help="As for a run with this secret.")
 @json_option
-def explain(*, target: str, phase: str, addresses: tuple[str, ...], as_json: bool, **named: Any) -> int:
+def explain(
+    *, target: str, phase: str, addresses: tuple[str, ...], given: tuple[str, ...], as_json: bool, **named: Any
+) -> int:
     """Say what the policy says of HOST (port 443 when absent), and by which rule.
 
     Without --policy it is the policy that `tidegate run` has here. No look-up is made.
@@ -52,12 +62,51 @@ def explain(*, target: str, phase: str, addresses: tuple[str, ...], as_json: boo
         # RFC 6761 section 6.3: where such a name leads is known without a look-up.
         judge = judge_of(policy, Phase(phase), (LOOPBACK,))
         explanation = core.explain(policy, destination, Phase(phase), judge)
+    explanation = _with_secrets(explanation, policy, given)
     if as_json:
         click.echo(json.dumps(explanation.as_json(), ensure_ascii=True))
     else:
         for line in lines(explanation):
             click.echo(line)
     return 0
+
+
+def _with_secrets(explanation: core.Explanation, policy: Policy, given: tuple[str, ...]) -> core.Explanation:
+    """Say what the secrets that a run was given, or could be, do to it (INS-5).
+
+    Raises:
+        StartError: where there is no secret of a given name.
+    """
+    state = state_folder(os.environ)
+    destination = explanation.decision.destination
+    place = destination.host.text, destination.port
+    ours = [name for name in given if place in secret_store.load(state, name).hosts]
+    others = [name for name in secret_store.names(state) if name not in given and _is_for(state, name, place)]
+    if explanation.decision.verdict is Verdict.DENY or not (ours or others):
+        return explanation
+    why = explanation.inspected_why
+    if is_exempt(destination, policy):
+        return explanation.replace(
+            inspected_why=f"'inspect: never' names it; a run with {_options(ours or others)} does not start"
+        )
+    if not ours:
+        return explanation.replace(inspected_why=f"{why}; with {_options(others)} it is read, for that secret")
+    because = f"the secret {' and '.join(ours)} belongs to it"
+    return explanation.replace(
+        inspected=True,
+        inspected_why=f"{because}; {why}" if explanation.inspected else f"{because}, and is put in there",
+    )
+
+
+def _options(names: list[str]) -> str:
+    return " or ".join(f"--secret {name}" for name in names)
+
+
+def _is_for(state: str, name: str, place: tuple[str, int]) -> bool:
+    try:
+        return place in secret_store.load(state, name).hosts
+    except StartError:
+        return False  # `secret list` says what is wrong with it
 
 
 def _is_loopback(name: str) -> bool:

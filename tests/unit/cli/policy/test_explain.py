@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tidegate.runtime.secret_store import Stored, save
+
 if TYPE_CHECKING:
     from conftest import Command
 
@@ -208,3 +210,32 @@ def test_a_harness_is_explained_as_run_would_use_it(tidegate: Command) -> None:
     status, out, _ = tidegate("policy", "explain", "--harness", "mine.yaml", "--address", "10.0.0.1", "a.m.test")
     assert (status, out.splitlines()[0]) == (0, "a.m.test:443 in runtime: deny")
     assert tidegate("policy", "explain", "--harness", "nobody", "a.test")[0] == 2
+
+
+def test_a_secret_of_the_host_is_a_reason_to_read_it(
+    explained: Any, tidegate: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """INS-5, POL-14: with --secret as in a run that has it, without it as one that could; not where it is refused."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    for name, host in (("TOKEN", "b.test"), ("KEY", "bad.a.test"), ("OTHER", "b.test:8443")):
+        save(str(tmp_path / "tidegate"), Stored(name, (place_of(host),), "bearer", "", name, "env", ("X",)))
+    found = explained("b.test")
+    assert (found["inspected"], "with --secret TOKEN it is read, for that secret" in found["inspected_why"]) == (
+        False,
+        True,
+    )
+    found = explained("b.test", "--secret", "TOKEN", "--secret", "OTHER")
+    assert (found["inspected"], found["inspected_why"]) == (True, "the secret TOKEN belongs to it, and is put in there")
+    assert "secret" not in explained("x.a.test", "--secret", "TOKEN")["inspected_why"]
+    assert "secret" not in explained("bad.a.test", "--secret", "KEY")["inspected_why"]
+    Path("never.yaml").write_text("inspect: {never: [b.test]}\nnetwork: {runtime: {allow: [b.test]}}\n")
+    status, out, _ = tidegate("policy", "explain", "--policy", "never.yaml", "--secret", "TOKEN", "b.test")
+    assert (status, "a run with --secret TOKEN does not start" in out) == (0, True)
+    status, _, err = tidegate("policy", "explain", "--policy", "p.yaml", "--secret", "NONE", "b.test")
+    assert (status, "there is no secret 'NONE'" in err) == (78, True)
+
+
+def place_of(text: str) -> tuple[str, int]:
+    """A host and port."""
+    host, _, port = text.partition(":")
+    return host, int(port or 443)
