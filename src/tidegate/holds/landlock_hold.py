@@ -23,11 +23,11 @@ import os
 
 from tidegate.holds import control, landlock, landlock_watcher, linux, messages
 from tidegate.holds.canaries import Canaries
+from tidegate.holds.construction import Construction, check_silence
 from tidegate.holds.hold import RunningTask
 from tidegate.holds.inside import ANNOUNCED, OFF, PROXY, SSH_AGENT, TaskSockets
 from tidegate.holds.landlock_init import Init, end, run_command
 from tidegate.holds.landlock_view import make_view
-from tidegate.holds.launch import Construction, check_silence
 from tidegate.holds.network import BACKLOG, LOOPBACK
 from tidegate.holds.own_folder import (
     RUN,
