@@ -1,29 +1,23 @@
 """The table of escapes, tried in containers whose gate is behind relays (HLD-4 (b) and (c), HLD-11, HLD-13).
 
 The rows are those of `netns` without capture. What means something else in a container is named in
-test_container_escapes.py, and what does behind a relay here.
+tidegate/doctor/escapes/in_containers.py, and what does behind a relay here.
 """
 
 from __future__ import annotations
 
 import functools
-import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.engines import IMAGE
-from tests.holds.test_container_escapes import (
-    MEANS_NOTHING,
-    NOT_TRIED,
-    heard_by_nobody,
-    in_surroundings,
-    not_held,
-)
+from tests.holds.test_container_escapes import heard_by_nobody, in_surroundings, not_held
 from tidegate.doctor.escapes import rows as _rows  # noqa: F401 (fills the table)
 from tidegate.doctor.escapes.attempt import attempt
-from tidegate.doctor.escapes.table import NETNS, TABLE
+from tidegate.doctor.escapes.in_containers import SHARES, tried
+from tidegate.doctor.escapes.table import NETNS
 from tidegate.holds.container import vm_transport
 from tidegate.holds.container.engine import Engine
 from tidegate.holds.container.relay_image import CHANGES, default_image, make_tar
@@ -37,7 +31,7 @@ NOT_CARRIED = {
     "its_own_published_port_by_the_gate": "nothing is published behind a relay, so nobody listens at that port",
     "a_service_with_a_rule": "by the proxy it is reached; without it, nothing stands for it on the task's own loopback",
 }
-TRIED = [name for name, row in TABLE.items() if row.is_for(NETNS, "root") and name not in NOT_TRIED]
+TRIED = tried(NETNS, "root")
 WAYS = [("docker", "relay"), ("podman", "relay"), ("podman", "vm")]
 """docker's daemon is in another network than the trial, where the carrier would have to find the listener."""
 
@@ -50,7 +44,7 @@ def answers(engine: str, transport: str) -> dict[str, Any]:
         one.import_image(default_image(), make_tar(), CHANGES)
     with tempfile.TemporaryDirectory(prefix="tidegate-relay-escapes-", dir="/var/tmp") as state:
         container = {"engine": engine, "image": IMAGE, "transport": transport, "state": state}
-        return attempt(NETNS, rows=TRIED, container=container | {"shares": ["/usr", sys.base_prefix]})
+        return attempt(NETNS, rows=TRIED, container=container | {"shares": SHARES})
 
 
 @pytest.fixture(params=[pytest.param(way, id="-".join(way), marks=pytest.mark.xdist_group(way[0])) for way in WAYS])
@@ -68,7 +62,7 @@ def test_no_row_gets_out(answer: dict[str, Any]) -> None:
     HLD-4, HLD-13, HLD-14, B71, B77, B79.
     """
     assert answer.get("status") == 0, answer
-    assert not not_held(answer, TRIED, NETNS, MEANS_NOTHING | NOT_CARRIED)
+    assert not not_held(answer, [name for name in TRIED if name not in NOT_CARRIED], NETNS)
 
 
 def test_nobody_outside_heard_anything(answer: dict[str, Any]) -> None:

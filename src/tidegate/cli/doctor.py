@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,10 +12,13 @@ import click
 from tidegate.doctor.check import FAIL, Check
 from tidegate.doctor.escapes.outcome import ESCAPED, OK, UNTESTABLE, results, strangers
 from tidegate.doctor.holds import HOLDS, check_holds
+from tidegate.holds.container.engine import ENGINES
 from tidegate.model.errors import EXIT_CHECK_FAILED, StartError, UsageError
 from tidegate.policy.positions import on_screen
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tidegate.doctor.escapes.outcome import Result
 
 _LINE = 2000  # characters of one row: a path in it may be long
@@ -22,7 +26,7 @@ _LINE = 2000  # characters of one row: a path in it may be long
 
 @click.command()
 @click.option("--escape", is_flag=True, help="Try every known way out of a hold, from inside a real one.")
-@click.option("--hold", type=click.Choice(HOLDS), default="netns", help="The hold to try (netns).")
+@click.option("--hold", type=click.Choice((*HOLDS, *ENGINES)), default="netns", help="The hold to try (netns).")
 @click.option("--capture", type=click.Choice(("on", "off")), default="on", help="As of `run`, for netns (on).")
 @click.option("--fix", is_flag=True, help="Mend what can safely be mended without you.")
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
@@ -99,19 +103,43 @@ def _escape(hold: str, capture: str, *, as_json: bool) -> int:
     from tidegate.doctor.escapes.attempt import attempt
     from tidegate.doctor.escapes.table import CAPTURED, TABLE
 
-    column = CAPTURED if hold == "netns" and capture == "on" else hold
+    column = CAPTURED if hold in ENGINES or (hold == "netns" and capture == "on") else hold
     user = "root" if os.geteuid() == 0 else "ordinary"
-    answer = attempt(column)
+    if hold in ENGINES:
+        answer, judge = _in_container(hold, column, user)
+    else:
+        answer = attempt(column)
+        judge = partial(results, [row for row in TABLE.values() if row.is_for(column, user)])
     if "error" in answer:
         raise StartError(answer["error"], fix=answer.get("fix", ""), code="escapes")
-    found = results([row for row in TABLE.values() if row.is_for(column, user)], column, answer)
+    found = judge(column, answer)
     unknown = strangers(answer)
     counts = {state: sum(one.state == state for one in found) for state in (OK, ESCAPED, UNTESTABLE)}
     if as_json:
-        click.echo(json.dumps(_plain(column, user, found, unknown, counts)))
+        click.echo(json.dumps(_plain(hold if hold in ENGINES else column, user, found, unknown, counts)))
     else:
-        _print(column, user, found, unknown, counts)
+        _print(hold if hold in ENGINES else column, user, found, unknown, counts)
     return EXIT_CHECK_FAILED if counts[ESCAPED] or unknown else 0
+
+
+def _in_container(engine: str, column: str, user: str) -> tuple[dict[str, Any], Callable[..., list[Result]]]:
+    """Have the table tried in a container of this engine, whose image is gone afterwards; the answer and its judge."""
+    from tidegate.doctor.escapes.attempt import attempt
+    from tidegate.doctor.escapes.in_containers import SHARES, counting, image_tar, judged, tried
+    from tidegate.holds.container.engine import Engine
+
+    if user != "root":
+        raise UsageError(
+            f"--escape --hold {engine} is tried by root only", fix=f"sudo tidegate doctor --escape --hold {engine}"
+        )
+    rows = counting(tried(column, user))
+    one, image = Engine(engine), f"localhost/tidegate-trial:{os.getpid()}"
+    one.import_image(image, image_tar())
+    try:
+        answer = attempt(column, rows=rows, container={"engine": engine, "image": image, "shares": SHARES})
+    finally:
+        one.run("image", "rm", image)
+    return answer, partial(judged, rows)
 
 
 def _print(column: str, user: str, found: list[Result], unknown: list[str], counts: dict[str, int]) -> None:
