@@ -1,8 +1,9 @@
 """The origin of what is read inside TLS: nginx with HTTP/1.1 and HTTP/2, and certificates of the bench's own.
 
-One worker, a small answer of 128 bytes at /, 256 MiB of zeros at /big (a file without blocks: nothing is read from a
-disk), uploads at /up, which go to the bench's folder in memory. No log, no bound of requests on a connection. Every
-proxy verifies its certificate against the authority made here; the load generator verifies nobody.
+One worker, a small answer of 128 bytes at /, the same with an id in each head at /varied, 256 MiB of zeros at /big (a
+file without blocks: nothing is read from a disk), uploads at /up, which go to the bench's folder in memory. No log, no
+bound of requests on a connection. Every proxy verifies its certificate against the authority made here; the generator
+verifies nobody.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ http {{
         ssl_certificate_key {folder}/certificate.pem;
         ssl_session_cache shared:sessions:4m;
         location = / {{ return 200 "{small}"; }}
+        location = /varied {{
+            add_header X-Request-Id $request_id;
+            return 200 "{small}";
+        }}
         location = /big {{ root {folder}; }}
         location /up/ {{
             root {folder};

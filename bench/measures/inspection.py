@@ -31,11 +31,16 @@ if TYPE_CHECKING:
 
 CONNECTIONS = 250
 _LOADS = (
-    ("inspect_requests", "keep-alive requests, HTTP/1.1, 32 connections", TlsLoad("requests", clients=32)),
+    ("inspect_requests", "keep-alive requests, HTTP/1.1, 32 connections", TlsLoad("requests", clients=32, warmup=0.6)),
+    (
+        "inspect_requests_varied",
+        "the same, each answer with a head of its own",
+        TlsLoad("requests", clients=32, warmup=0.6, path="/varied"),
+    ),
     (
         "inspect_requests_h2",
         "keep-alive requests, HTTP/2, 4 connections of 8 streams",
-        TlsLoad("requests", clients=4, streams=8, protocol=H2),
+        TlsLoad("requests", clients=4, streams=8, warmup=0.6, protocol=H2),
     ),
     ("inspect_connections", "new connections with one request each, 16 at once", TlsLoad("connections", clients=16)),
     ("inspect_down", "throughput down, one connection", TlsLoad("down", path="/big")),

@@ -170,7 +170,18 @@ def test_what_is_read_inside_tls_is_measured_whole(tmp_path: Path) -> None:
     assert set(data["measures"]) == {
         f"inspect_{what}"
         for what in (
-            *("requests", "requests_h2", "connections", "down", "down_h2", "up", "added_p50", "added_p99", "bytes"),
+            *(
+                "requests",
+                "requests_varied",
+                "requests_h2",
+                "connections",
+                "down",
+                "down_h2",
+                "up",
+                "added_p50",
+                "added_p99",
+                "bytes",
+            ),
         )
     }
     for measure in data["measures"].values():

@@ -26,7 +26,7 @@ class Kind(Enum):
     CLOSE = "close"  # the end of the connection; responses only
 
 
-class Framing(Value):
+class Framing(Value, hot=True):
     """The kind of a body's end, and its length in bytes where the kind is LENGTH."""
 
     kind: Kind

@@ -11,6 +11,8 @@ request is a plain one. `Proxy-Status` of a response is for its reader and stays
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tidegate.model.destination import Destination
 from tidegate.model.reason import Reason
 from tidegate.wire.authority import HTTP_PORT, host_field
@@ -76,6 +78,12 @@ def connection_options(head: RequestHead | ResponseHead) -> frozenset[bytes]:
     Raises:
         WireError: as `forwardable`.
     """
+    if head.options is None:
+        head.options = _connection_options(head)
+    return head.options
+
+
+def _connection_options(head: RequestHead | ResponseHead) -> frozenset[bytes]:
     names = head.names
     request = type(head) is RequestHead
     proxied = request and b"proxy-connection" in names
@@ -205,7 +213,7 @@ def response_head_bytes(
     status = head.status
     lines = [b"HTTP/1.1 %d %b" % (status, head.reason)]
     dropped = _NO_BODY_FIELDS if status < 200 or status == 204 else _CHUNK_FIELDS if decode else _NONE
-    lines += _field_lines(head, connection_options(head), dropped | without, None)
+    lines += _field_lines(head, connection_options(head), dropped | without if dropped else without, None)
     if switching:
         lines.append(b"Upgrade: websocket\r\nConnection: Upgrade")
     elif status >= 200:
@@ -241,13 +249,19 @@ def _stays(head: RequestHead | ResponseHead, options: frozenset[bytes]) -> froze
     return stays
 
 
+@lru_cache(maxsize=32)
+def _usual_and(dropped: frozenset[bytes]) -> frozenset[bytes]:
+    # One of few sets of this file and its callers.
+    return _HOP_BY_HOP | dropped
+
+
 def _field_lines(
     head: RequestHead | ResponseHead, options: frozenset[bytes], dropped: frozenset[bytes], host: bytes | None
 ) -> list[bytes]:
     # Hot: one pass, one formatted line for each field that travels on.
     stays = _stays(head, options)
     if dropped:
-        stays |= dropped
+        stays = _usual_and(dropped) if stays is _HOP_BY_HOP else stays | dropped
     lines = [b"%b: %b" % field for name, field in zip(head.names, head.headers, strict=True) if name not in stays]
     if host is not None and b"host" in head.names:
         # Where Host stands among the lines: none of those in front of it is Host, so counting them is enough.

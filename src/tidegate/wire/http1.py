@@ -41,9 +41,10 @@ _names: dict[bytes, bytes] = {}
 class _Head:
     """What requests and responses share: fields in the order and spelling they came in. Treat as frozen."""
 
-    __slots__ = ("headers", "names", "version")
+    __slots__ = ("headers", "names", "options", "version")
 
     version: Version
+    options: frozenset[bytes] | None  # what Connection names, once somebody asked (headers.connection_options)
     headers: Fields
     names: tuple[bytes, ...]  # of `headers`, in lower case
 
@@ -67,6 +68,7 @@ class RequestHead(_Head):
         self.version = version
         self.headers = headers
         self.names = names
+        self.options = None
 
     @property
     def expects_continue(self) -> bool:
@@ -97,6 +99,7 @@ class ResponseHead(_Head):
         self.version = version
         self.headers = headers
         self.names = names
+        self.options = None
 
     def __eq__(self, other: object) -> bool:
         return type(other) is ResponseHead and self._key() == other._key()
