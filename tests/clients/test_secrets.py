@@ -316,3 +316,38 @@ def test_the_file_of_a_secret_is_not_seen_where_the_task_works(product: Product,
     assert done.stdout.startswith("beside")
     assert VALUE not in done.stdout + done.stderr
     assert (product.folder / "token.txt").read_text() == VALUE
+
+
+def test_a_compressed_echo_and_a_field_of_a_body(product: Product, lab: Lab) -> None:
+    """INS-5, B118: curl asks for compressed answers and reads them; a form's field is swapped, and echoed clean."""
+    origin = lab.origin("coded", ALLOWED, 443, tls="a.test", codings=["gzip"])
+    keep(product, "--body-field", "client_secret")
+    ask = 'curl -sS -m 30 --compressed -d "grant=x&client_secret=$TOKEN" https://a.test/token'
+    done = product.run("--allow", "a.test", "--secret", "TOKEN", "--", "sh", "-c", f'echo "$TOKEN"; {ask}')
+    assert done.returncode == 0, done.stderr
+    stand_in, _, answer = done.stdout.partition("\n")
+    assert f"grant=x&client_secret={stand_in}" in answer
+    assert "gzip" in answer.lower()  # it was asked for, and came
+    assert VALUE not in done.stdout + done.stderr
+    assert f"grant=x&client_secret={VALUE}".encode() in origin.received
+    wrong = ask.replace("client_secret=", "other=")
+    refused = product.run("--allow", "a.test", "--secret", "TOKEN", "--", "sh", "-c", wrong)
+    assert "the secret TOKEN belongs in body-field client_secret, and was sent in the field" in refused.stdout
+    assert origin.requests == 1
+
+
+def test_a_credential_of_systemd_is_not_seen_where_the_task_works(product: Product, lab: Lab) -> None:
+    """INS-5: the gate reads it below $CREDENTIALS_DIRECTORY; the task, which has that variable too, does not."""
+    origin = lab.origin("echo", ALLOWED, 443, tls="a.test")
+    folder = product.folder / "credentials"
+    folder.mkdir()
+    (folder / "token").write_text(VALUE)
+    (folder / "beside").write_text("beside")
+    keep(product, "--from-credential", "token")
+    product.environment["CREDENTIALS_DIRECTORY"] = str(folder)
+    script = f'cat "$CREDENTIALS_DIRECTORY"/token; cat "$CREDENTIALS_DIRECTORY"/beside; {CURL}'
+    done = product.run("--allow", "a.test", "--secret", "TOKEN", "--", "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("beside")
+    assert VALUE not in done.stdout + done.stderr
+    assert [bearer(head) for head in origin.heads] == [VALUE.encode()]
