@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import resource
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -55,8 +56,13 @@ def family(pid: int) -> list[int]:
     return found
 
 
+def gates_are_known() -> bool:
+    """Whether a gate can be told from the others by its limit: not where all of this machine's processes have none."""
+    return resource.getrlimit(resource.RLIMIT_CORE)[1] != 0
+
+
 def is_gate(pid: int) -> bool:
-    """Whether a process keeps keys: it lets no core be written (RLIMIT_CORE 1 or 0, soft and hard apart)."""
+    """Whether a process keeps keys: its limit for cores is 1, which nobody else has."""
     try:
         with open(f"/proc/{pid}/limits", encoding="ascii") as file:
             line = next(line for line in file if line.startswith("Max core file size"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,6 +57,30 @@ def test_python_is_read_too(place: str, request: pytest.FixtureRequest, lab: Lab
         inside.write("read.yaml", READ)
         proxies = "" if inside.hold == "landlock" else "env -u https_proxy -u HTTPS_PROXY -u all_proxy -u ALL_PROXY "
         done = inside.run("--policy", "read.yaml", script=f'{proxies}{PYTHON} -c "{FETCH}"')
+        assert done.stdout == "read\n", done.stderr
+
+
+JAVA = """
+public class Get { public static void main(String[] a) throws Exception {
+  System.out.print(new String(new java.net.URL("https://a.test/acme/java").openStream().readAllBytes()));
+} }
+"""
+
+
+@pytest.mark.skipif(shutil.which("java") is None, reason="java is not installed (scripts/setup installs it as root)")
+@pytest.mark.parametrize(
+    "place", [one for one in PLACES if one == "uid" or getattr(one, "values", [""])[0] == "docker"]
+)
+def test_java_reads_its_store(place: str, request: pytest.FixtureRequest, lab: Lab) -> None:
+    """INS-2: a JVM, which knows only its own kind of store, and is told of it by a variable."""
+    lab.origin("http", ALLOWED, 443, tls="a.test", body="read\n")
+    with Inside(place, request, lab) as inside:
+        inside.write("read.yaml", READ)
+        inside.write("Get.java", JAVA)
+        named = [name for name in os.listdir("/etc") if name == "alternatives" or name.startswith("java")]
+        settings = [f"/etc/{name}" for name in named]  # Debian's /usr leads there
+        shares = [word for path in settings for word in ("--share", f"{path}:ro")]
+        done = inside.run("--policy", "read.yaml", *shares, script="java -XX:TieredStopAtLevel=1 Get.java")
         assert done.stdout == "read\n", done.stderr
 
 

@@ -17,7 +17,7 @@ import pytest
 from tests.clients.kit import ALLOWED
 from tests.engines import IMAGE
 from tests.holds.inside_tls import PLACES, Inside
-from tests.holds.leaks import family, found_in_files, found_in_memory, found_in_processes, has, is_gate
+from tests.holds.leaks import family, found_in_files, found_in_memory, found_in_processes, gates_are_known, has, is_gate
 from tests.served import Served, until
 
 if TYPE_CHECKING:
@@ -82,6 +82,8 @@ class Seen:
             until(lambda: ready.exists() or process.poll() is not None)
             if process.poll() is None:
                 self.processes = found_in_processes(VALUE)
+                if not gates_are_known():
+                    pytest.skip("no process may leave a core here, so that a gate cannot be told from others")
                 self.memory = found_in_memory(VALUE, process.pid)
                 self.gates = [has(one, VALUE) for one in family(process.pid) if is_gate(one)]
                 if inside.hold in ("docker", "podman"):

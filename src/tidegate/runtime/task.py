@@ -195,7 +195,7 @@ def run_behind_gate(
     caller = order.environ | link.variables
     if order.container is not None:
         given = (*order.secrets, *order.keys)
-        own = {name: link.variables[name] for name in (*link.own, *(secret.variable for secret in given))}
+        own = {name: link.variables[name] for name in link.own or (secret.variable for secret in given)}
         caller = in_container(hold, order.container, caller) | own
     environment = task_environment(
         caller,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class TaskSecrets:
-    """See the head of the file. `stored` says of each what it belongs to, as it was when the task began."""
+    """See the head of the file. `uses` says of each what it belongs to, as it was when it was asked for last."""
 
     def __init__(self, uses: Iterable[tuple[str, tuple[tuple[str, int], ...], str]] = ()) -> None:
         self.uses = tuple(uses)  # name, hosts, variable
@@ -103,19 +103,28 @@ def checked(state: str, names: Iterable[str], policy: Policy) -> TaskSecrets:
     for name in wanted:
         if not is_name(name):
             raise UsageError(f"{ascii(name)[:80]} is no name of a secret", fix="tidegate secret list", code="secret")
-    stored: tuple[Stored, ...] = load_all(state, wanted)
+    return TaskSecrets(_uses(state, wanted, policy))
+
+
+def _uses(state: str, names: Iterable[str], policy: Policy) -> list[tuple[str, tuple[tuple[str, int], ...], str]]:
+    stored: tuple[Stored, ...] = load_all(state, names)
     need_readable(policy, stored)
-    return TaskSecrets((one.name, one.hosts, one.variable) for one in stored)
+    return [(one.name, one.hosts, one.variable) for one in stored]
 
 
-def opened(state: str, secrets: TaskSecrets, environ: Mapping[str, str]) -> tuple[Vault, dict[str, str]]:
+def opened(
+    state: str, secrets: TaskSecrets, environ: Mapping[str, str], policy: Policy
+) -> tuple[Vault, dict[str, str]]:
     """Get the values, and return them with the variables that are another in the task. It may wait for a program.
 
+    Hosts and variables are those of now, where a person has set one of them again.
+
     Raises:
-        StartError: where one cannot be had, or does not fit the task's stand-in.
+        StartError: where one cannot be had or read, or does not fit the task's stand-in.
     """
     from tidegate.runtime.inspection import keep_no_core
     from tidegate.runtime.secret_sources import open_secrets
 
     keep_no_core()
+    secrets.uses = tuple(_uses(state, secrets.names, policy))
     return open_secrets(state, secrets.names, environ, secrets.stand_ins)

@@ -201,7 +201,7 @@ class Registry(Returning):
 
     async def _opened(self, task: Living, environ: Mapping[str, str]) -> tuple[Vault, dict[str, str]]:
         async with task.secrets.opening:
-            found = await in_thread(opened, self._state, task.secrets, environ)
+            found = await in_thread(opened, self._state, task.secrets, environ, task.policy_in_force())
             await self._ledger.keep(task)  # before it is in anybody's environment
         return found
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.inspect.placeholder import MOST, PREFIXES, UnfitError, make_placeholder
+from tidegate.inspect.placeholder import MOST, PREFIXES, UnfitError, fits, make_placeholder
 
 VISIBLE = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1, max_size=80).map(str.encode)
 
@@ -97,3 +97,12 @@ def test_prefixes_are_found_whatever_their_order() -> None:
     """The longest counts: a shorter one that begins it does not win."""
     for prefix in PREFIXES:
         assert make_placeholder(prefix + b"Zz9" * 6, draw().randrange).startswith(prefix)
+
+
+def test_what_a_placeholder_fits() -> None:
+    """INS-5: another value of the same outline: as long, letters and digits where they were, all else the same."""
+    placeholder = make_placeholder(b"ghp_abcdefgh-12345678", lambda bound: bound - 1)
+    assert fits(b"ghp_abcdefgh-12345678", placeholder)
+    assert fits(b"gho_ZYXWVUTS-00000001", placeholder)
+    for other in (b"ghp_abcdefgh_12345678", b"ghp_abcdefgh-1234567", b"ghp_abcdefgh-12345678x", b"", placeholder):
+        assert not fits(other, placeholder)

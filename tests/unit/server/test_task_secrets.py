@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 VALUE = "ghp_abcdefgh12345678"
+POLICY = policy("a.test")
 
 
 def keep(state: Path, name: str = "TOKEN", variable: str = "TOKEN") -> None:
@@ -33,7 +34,7 @@ def test_a_record_has_no_value(tmp_path: Path) -> None:
     """INS-5: names, hosts and stand-ins go into a record and come back; what is shown has not even a stand-in."""
     keep(tmp_path)
     found = checked(str(tmp_path), ["TOKEN", "TOKEN"], policy("a.test"))
-    _vault, variables = opened(str(tmp_path), found, {"MINE": VALUE, "ALSO": f"x{VALUE}"})
+    _vault, variables = opened(str(tmp_path), found, {"MINE": VALUE, "ALSO": f"x{VALUE}"}, POLICY)
     stand_in = found.stand_ins["TOKEN"]
     assert variables == {"TOKEN": stand_in, "MINE": stand_in, "ALSO": f"x{stand_in}"}
     text = json.dumps(found.kept())
@@ -48,11 +49,11 @@ def test_a_stand_in_stays_and_a_value_may_change(tmp_path: Path) -> None:
     """INS-5: a new value of the same shape goes under the same stand-in; one of another shape is refused by name."""
     keep(tmp_path)
     found = checked(str(tmp_path), ["TOKEN"], policy("a.test"))
-    first = opened(str(tmp_path), found, {"MINE": VALUE})[1]["TOKEN"]
-    assert opened(str(tmp_path), found, {"MINE": "ghp_zyxwvuts87654321"})[1]["TOKEN"] == first
+    first = opened(str(tmp_path), found, {"MINE": VALUE}, POLICY)[1]["TOKEN"]
+    assert opened(str(tmp_path), found, {"MINE": "ghp_zyxwvuts87654321"}, POLICY)[1]["TOKEN"] == first
     for other in (VALUE + "9", "ghp-abcdefgh12345678", first):
         with pytest.raises(StartError, match="another shape") as caught:
-            opened(str(tmp_path), found, {"MINE": other})
+            opened(str(tmp_path), found, {"MINE": other}, POLICY)
         assert other not in str(caught.value)
 
 
@@ -71,3 +72,17 @@ def test_what_cannot_be_given_is_refused_when_the_task_is_made(tmp_path: Path) -
     with pytest.raises(StartError, match="inspect: never"):
         checked(str(tmp_path), ["TOKEN"], never)
     assert os.listdir(tmp_path) == ["secrets"]
+
+
+def test_where_it_belongs_is_what_a_person_said_last(tmp_path: Path) -> None:
+    """INS-5, INS-9: set again for another variable and host: the next command has these; one never read is refused."""
+    keep(tmp_path)
+    found = checked(str(tmp_path), ["TOKEN"], POLICY)
+    before = opened(str(tmp_path), found, {"MINE": VALUE}, POLICY)[1]["TOKEN"]
+    keep(tmp_path, variable="OTHER")
+    vault, variables = opened(str(tmp_path), found, {"MINE": VALUE}, POLICY)
+    assert (found.variables, variables["OTHER"]) == (("OTHER",), before)
+    assert vault.hosts == found.hosts
+    never = join(load_policy(b"inspect: {never: [a.test]}\nnetwork: {runtime: {allow: [a.test]}}", "p", Layer.USER))
+    with pytest.raises(StartError, match="inspect: never"):
+        opened(str(tmp_path), found, {"MINE": VALUE}, never)
