@@ -118,6 +118,8 @@ def _print(results: Results, bounds: list[dict[str, object]]) -> None:
             more = "  ".join(f"{name} {figure:,.1f}" for name, figure in plain.get("more", {}).items())
             flaw = f"  {series.errors} errors: {series.first_error}" if series.errors else ""
             print(f"    {peer:<24} {plain['median']:>14,.2f}  {more}{flaw}")
+    for name, why in results.missing.items():
+        print(f"{name}: not installed: {why}")
     print("\n".join(bounds_table([bound for bound in bounds if bound["met"] is not None])))
 
 
