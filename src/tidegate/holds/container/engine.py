@@ -2,8 +2,9 @@
 
 Rules of the file:
 
-* Every call has an end, its own session (Ctrl-C is for the task) and no standard stream of ours. What an engine says on
-  failure is mapped here, and only here, to a StartError whose fix can be typed.
+* Every call has an end (after one that was not answered the next ones are short), its own session (Ctrl-C is for the
+  task) and no standard stream of ours. What an engine says on failure is mapped here, and only here, to a StartError
+  whose fix can be typed.
 * An engine is chosen as people choose it, by its own environment (DOCKER_HOST, CONTAINER_HOST, CONTAINERS_CONF);
   nothing here sets or clears it. Nothing is ever pulled: what an image is, is a person's decision.
 * All that tidegate makes carries its labels, by which it is found again. Ids and names come from us, not from texts.
@@ -37,7 +38,14 @@ LABEL_PART = "tidegate.part"
 LABEL_OWNER = "tidegate.owner"
 """Who ends it: owner.py says what it holds."""
 
-PATIENCE = 120.0  # seconds for one call: an engine that starts containers on a busy machine
+PATIENCE = 120.0  # seconds for a call that may have much to do: images that are made, a container that is waited for
+QUICK = dict.fromkeys(("info", "image", "container", "ps", "volume"), 20.0) | {
+    "create": 60.0,
+    "start": 60.0,
+    "rm": 30.0,
+}
+"""Seconds for calls that an engine answers in moments: what every start begins with is among the shortest."""
+SILENT = 5.0  # seconds for each call to an engine that has not answered before
 _LONGEST_WHY = 400
 _TRIES, _BETWEEN = 4, 1.0  # seconds, to remove a container
 _AT_ONCE = {PODMAN: ("--time", "0")}  # it would wait ten seconds for who does not end at SIGTERM; docker does not
@@ -64,6 +72,7 @@ class Engine:
         self.name = name
         self._environ = dict(os.environ if environ is None else environ)
         self._facts: Facts | None = None
+        self._silent = False  # it has not answered in time: nobody waits for it as long again
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -89,6 +98,7 @@ class Engine:
         Raises:
             StartError: as `run`.
         """
+        patience = SILENT if self._silent else QUICK.get(arguments[0], PATIENCE)
         try:
             done = subprocess.run(
                 [*self.command, *arguments],
@@ -96,7 +106,7 @@ class Engine:
                 stdin=subprocess.DEVNULL if data is None else None,
                 capture_output=True,
                 check=False,
-                timeout=PATIENCE,
+                timeout=patience,
                 env=self._environ,
                 start_new_session=True,
                 pass_fds=pass_fds,
@@ -104,8 +114,9 @@ class Engine:
         except FileNotFoundError:
             raise self._not_here() from None
         except subprocess.TimeoutExpired:
+            self._silent = True
             raise StartError(
-                f"{self.name} did not answer within {PATIENCE:.0f} seconds ({arguments[0]})",
+                f"{self.name} did not answer within {patience:.0f} seconds ({arguments[0]})",
                 fix=f"see that `{self.name} info` answers",
                 code="engine-silent",
             ) from None
@@ -217,7 +228,7 @@ class Engine:
                 except StartError as error:
                     if error.code == "no-container":
                         break
-                    if not left or error.code in ("engine-missing", "engine-down"):
+                    if not left or error.code in ("engine-missing", "engine-down", "engine-silent"):
                         raise
                     time.sleep(_BETWEEN)  # docker's daemon says no where a busy machine is slow to end a process
                 else:
