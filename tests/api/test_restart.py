@@ -105,7 +105,7 @@ def _begins_anew(world: World, ended: int) -> None:
         assert all(one["execs"] == [] for one in listed)
         assert again.tidegate("questions").stdout == ""
         assert {path.name for path in (again.state / "run").iterdir()} == {
-            "lock", "port", "server.json", "front.sock", "api.sock",
+            "lock", "port", "pulse", "server.json", "front.sock", "api.sock",
         }  # fmt: skip
         done = again.tidegate("exec", "keeps", "--", "echo", "on")
         assert (done.returncode, done.stdout) == (0, "on\n"), done.stderr

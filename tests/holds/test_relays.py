@@ -378,10 +378,10 @@ def test_relays_of_an_owner_that_was_killed_end_by_themselves(world: World, gate
     """HLD-8: without an owner for a while both relays end, though nobody sweeps."""
     channel = world.open("vm", gate, grace=1.0)
     assert isinstance(channel, vm_transport.Carried)
-    assert channel.life is not None
+    assert channel.wire is not None
     assert channel.route is not None
     assert channel.sockets is not None
-    for one in (channel.route, channel.life, channel.sockets):
+    for one in (channel.route, channel.wire, channel.sockets):
         one.close()
     for part in (channel.relay, channel.carrier):
         wait(lambda part=part: not relays.is_running(world.engine, part), timeout=20)  # type: ignore[misc]

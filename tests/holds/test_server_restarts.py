@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import threading
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +18,8 @@ from tests.served import Served, until
 from tidegate.cli.main import main
 from tidegate.holds.container import relay_image
 from tidegate.holds.container.engine import Engine
+from tidegate.runtime.outcome import WAY_GONE
+from tidegate.runtime.ways import RELAY_BACK, RELAY_STOPPED, SERVER_BACK, SERVER_STOPPED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from tests.holds.launcher import Launcher
     from tests.lab.api import Lab
 
+STALL = 3.0  # seconds
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engines")]
 
 # Five at once ask for what is let through, and for what is not, as fast as they get answers.
@@ -153,6 +158,14 @@ def sites(lab: Lab) -> Lab:
     return lab
 
 
+DOWNLOAD = """\
+while :; do
+  wget -q -O- http://a.test/ 2>/dev/null | { [ "$(head -c 1)" ] && echo comes; cat >/dev/null; }
+  echo broken; sleep 0.1
+done
+"""
+
+
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_commands_go_on_behind_the_next_server_as_they_were(ways: Ways, sites: Lab, end: str) -> None:
     """Under load: no way out while there is no server, the same lists behind the next one, whatever is configured.
@@ -192,13 +205,13 @@ def test_what_was_open_ends_with_its_server_and_nothing_hangs(ways: Ways, sites:
     """A connection through the old gate breaks at once; the next one goes through the new gate (HLD-7, HLD-8)."""
     sites.dns.set("a.test", A=["1.2.3.6"])
     sites.origin("slow", "1.2.3.6", 80, size=100000, interval=0.01)
-    script = "while :; do wget -q -O- http://a.test/ | { head -c 1 >/dev/null && echo comes; cat >/dev/null; };"
-    busy = ways.exec("--allow", "a.test:80", script=script + " echo broken; done")
-    busy.goes_on("comes", 1)
+    busy = ways.exec("--allow", "a.test:80", script=DOWNLOAD)
+    until(lambda: "comes" in busy.lines, busy)
     ways.launcher.server.kill()
     busy.goes_on("broken", 1)
+    assert busy.lines.count("comes") == 1
     ways.launcher.server = Served(ways.launcher.product)
-    busy.goes_on("comes", 1)
+    until(lambda: busy.lines.count("comes") == 2, busy)
     assert busy.end() == 128 + signal.SIGTERM, busy.said
 
 
@@ -216,4 +229,75 @@ def test_a_task_that_is_ended_meanwhile_does_not_come_back(ways: Ways, sites: La
     os.kill(busy.process.pid, signal.SIGCONT)
     assert busy.process.wait(PATIENCE) == 70, busy.said
     assert f"no living task {task!r}" in busy.said or "no living task" in busy.said
+    until(lambda: not ways.left(), "containers were left")
+
+
+def test_a_server_that_is_stopped_is_no_way_and_nothing_hangs(ways: Ways, sites: Lab) -> None:
+    """SIGSTOP: said in about a second, what is open breaks, what is new is refused; SIGCONT: as before (HLD-7)."""
+    sites.dns.set("slow.test", A=["1.2.3.6"])
+    sites.origin("slow", "1.2.3.6", 80, size=100000, interval=0.01)
+    busy = ways.run("--allow", "a.test:80")
+    idle = ways.exec("--allow", "slow.test:80", script=DOWNLOAD.replace("a.test", "slow.test"))
+    busy.goes_on("ok")
+    until(lambda: "comes" in idle.lines, idle)
+    server = ways.launcher.server
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        for one in (busy, idle):
+            until(lambda one=one: SERVER_STOPPED in one.said, one)  # type: ignore[misc]
+        idle.goes_on("broken", 3)
+        busy.only("no")
+        time.sleep(max(0.0, began + STALL - time.monotonic()))  # so long is on record
+        came = idle.lines.count("comes")
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+    for one in (busy, idle):
+        until(lambda one=one: SERVER_BACK in one.said, one)  # type: ignore[misc]
+    busy.goes_on("ok")
+    until(lambda: idle.lines.count("comes") > came, idle)
+    until(lambda: [one for one in server.actions() if one["type"] == "server.stalled"], "it is not on record")
+    assert busy.end() == 128 + signal.SIGTERM, busy.said
+
+
+def _relay(ways: Ways) -> tuple[int, int]:
+    """The first process of the one relay, and the one that moves."""
+    runs = [path.name for path in (ways.launcher.product.state / "tasks").iterdir()]
+    found: list[str] = []
+    for run in runs:
+        mark = ("--filter", "label=tidegate.part=relay", "--filter", f"label=tidegate.run={run}")
+        found += ways.launcher.engine("ps", "-q", "--no-trunc", *mark).split()
+    (relay,) = found
+    first = int(ways.launcher.engine("inspect", "--format", "{{.State.Pid}}", relay))
+    return first, int(Path(f"/proc/{first}/task/{first}/children").read_text().split()[0])
+
+
+@pytest.mark.parametrize("ways", ["relay"], indirect=True)
+def test_a_relay_that_is_stopped_is_noticed_and_goes_on(ways: Ways, sites: Lab) -> None:
+    """Each of its processes, and both: said, on record, and working again; for good is the end of the task (HLD-7)."""
+    del sites
+    busy = ways.run("--allow", "a.test:80")
+    busy.goes_on("ok")
+    first, moves = _relay(ways)
+    os.kill(first, signal.SIGSTOP)  # who moves goes on
+    busy.goes_on("ok")
+    os.kill(first, signal.SIGCONT)
+    os.kill(moves, signal.SIGSTOP)  # it is replaced
+    until(lambda: RELAY_BACK in busy.said, busy)
+    busy.goes_on("ok")
+    assert _relay(ways)[1] != moves
+    moves = _relay(ways)[1]
+    for pid in (first, moves):
+        os.kill(pid, signal.SIGSTOP)
+    until(lambda: busy.said.count(RELAY_STOPPED) == 2, busy)
+    for pid in (moves, first):
+        os.kill(pid, signal.SIGCONT)
+    until(lambda: busy.said.count(RELAY_BACK) == 2, busy)
+    busy.goes_on("ok")
+    events = [one["type"] for one in ways.launcher.server.actions() if one["type"].startswith("way.")]
+    assert events[:4] == ["way.silent", "way.back"] * 2
+    for pid in _relay(ways):
+        os.kill(pid, signal.SIGSTOP)
+    assert busy.process.wait(PATIENCE) == 70
+    until(lambda: WAY_GONE in busy.said, busy)
     until(lambda: not ways.left(), "containers were left")

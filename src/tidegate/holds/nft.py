@@ -30,7 +30,7 @@ RAW, DESTINATION_NAT, FILTER = -300, -100, 0  # NF_IP_PRI_*
 
 _SUBSYSTEM = 10  # NFNL_SUBSYS_NFTABLES
 _BATCH_BEGIN, _BATCH_END = 0x10, 0x11
-_NEW_TABLE, _NEW_CHAIN, _NEW_RULE = 0, 3, 6
+_NEW_TABLE, _DELETE_TABLE, _NEW_CHAIN, _NEW_RULE = 0, 2, 3, 6
 _REGISTER, _PORT_REGISTER, _VERDICT = 1, 2, 0  # NFT_REG_1, NFT_REG_2, NFT_REG_VERDICT
 _L4PROTO, _NFPROTO = 16, 15  # NFT_META_*
 _NETWORK, _TRANSPORT = 1, 2  # NFT_PAYLOAD_*_HEADER
@@ -137,6 +137,11 @@ def log(group: int) -> bytes:
 def table(name: str) -> Message:
     """A new table."""
     return _message(f"the table {name}", _NEW_TABLE, NLM_F_CREATE | NLM_F_EXCL, text(1, name) + big(2, 0))
+
+
+def delete_table(name: str) -> Message:
+    """A table that goes, with all that is in it."""
+    return _message(f"the table {name}", _DELETE_TABLE, 0, text(1, name))
 
 
 def chain(table_name: str, name: str, kind: str, priority: int, policy: int) -> Message:

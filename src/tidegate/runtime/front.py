@@ -53,7 +53,7 @@ class Front:
     on it goes to `on_gate_message`, which says why the task must end, or ''. A `gate_pid` is our child: one that was
     stopped counts as gone. `gone` is what is said then, '' where the task has nothing to lose by it. `last` says that
     nobody comes after this command who needs our standard streams. `asking` puts questions to who is at the terminal.
-    `comeback` is for a task that need not end with its server.
+    `comeback` is for a task that need not end with its server; `note` has the gate record an event.
     """
 
     def __init__(
@@ -69,11 +69,12 @@ class Front:
         gone: str = GATE_GONE,
         asking: AskScreen | None = None,
         comeback: Comeback | None = None,
+        note: Callable[[str], None] | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._task = task
         self._stdio = stdio
-        self._ways = Ways(gate_fd, on_gate_message, gone, task.way, comeback)
+        self._ways = Ways(gate_fd, on_gate_message, gone, task.way, comeback, task.life, note)
         self._ways.tell = self._say
         self._gate_pid = gate_pid
         self._inbox = inbox if inbox is not None else SignalInbox.install()
@@ -175,13 +176,15 @@ class Front:
         patience = self._grace.patience(self._clock())
         if self._asking is not None and (soon := self._asking.patience()) is not None:
             patience = soon if patience is None else min(soon, patience)
+        if (look := self._ways.patience()) is not None:
+            patience = look if patience is None else min(look, patience)
         ready = dict(self._poll.poll(None if patience is None else patience * 1000 + 1))
         if self._inbox.fd in ready:
             for number in self._inbox.take():
                 self._on_signal(number)
         if self._task.control in ready and self._control_open:
             self._hear_init()
-        why = self._ways.look(ready)
+        why = self._ways.look(ready) or self._ways.attend(self._clock())
         if why and self._outcome is None and self._control_open:
             self._lose(why)
         for channel in [*self._outward, *self._inward]:

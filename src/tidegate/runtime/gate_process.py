@@ -18,7 +18,7 @@ Conversation on the channel (runtime/channel.py), the front speaks first:
     front -> gate   ("begin", Unix time): the fence is proven and the command starts
     front -> gate   ("next", phase, roles) with descriptors: the set-up command has ended, and this is the hold of the
                     task's first command; the answer is ("serving",), and ("begin", Unix time) follows again
-    front -> gate   ("finish",)
+    front -> gate   ("note", type of an event) for the action log; ("finish",)
     gate  -> front  ("summary", rows, more)
     gate  -> front  ("warn", line) at any time while it serves
     gate  -> front  ("asked", question) when one opens or changes, ("closed", question) when it is over
@@ -295,6 +295,9 @@ def _serve(channel: socket, open_fd: int) -> None:
                 message, descriptors = ("gone",), ()
             if message[0] == "begin":
                 books.begin(message[1])
+                continue
+            if message[0] == "note":
+                alone.add(message[1])
                 continue
             if desk is not None and message[0] == "answer":
                 desk.answer(message[1], message[2])

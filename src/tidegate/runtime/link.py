@@ -143,6 +143,10 @@ class Link:
         """Answer a question; a gate that is gone by now is found out by the front's loop."""
         self._try_to_send(("answer", number, answer))
 
+    def note(self, event: str) -> None:
+        """Have it recorded what happened on the way to the gate."""
+        self._try_to_send(("note", event))
+
     def unattended(self) -> None:
         """Say that nobody can be asked here any more."""
         self._try_to_send(("unattended",))

@@ -258,6 +258,7 @@ def run_behind_gate(
             gone=link.gone,
             asking=asking,
             comeback=comeback_of(link, running, order, trusted) if phase == order.phase else None,
+            note=link.note,
         )
 
     kept_from = None

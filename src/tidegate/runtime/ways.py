@@ -1,5 +1,8 @@
 """What a task's way out depends on, as its front watches it: the gate, and what leads there (HLD-7).
 
+What was stopped and not ended (SIGSTOP) answers no more: a relay does not give back what it is sent, a server's pulse
+stands still. Then connections are reset until it goes on, and the record says so.
+
 Rules of the file: nothing here waits. What is gone is a sentence by which the front ends the task; where the task may
 come to the next server (comeback.py), the end of this one is none.
 """
@@ -14,9 +17,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from tidegate.holds.container.life import Life
     from tidegate.runtime.comeback import Comeback
 
 _PIECE = 65536
+LOOK = 0.5  # seconds between looks
+SILENT = 1.25  # seconds without an answer, after which it is said
+LOST = 10.0  # seconds without an answer of a relay, after which the task has lost its way
+
+RELAY_STOPPED = "tidegate: the way to the gate does not answer (its relay was stopped?); no network until it does"
+RELAY_BACK = "tidegate: the way to the gate answers again"
+SERVER_STOPPED = "tidegate: the server does not answer; the command has no network until it does"
+SERVER_BACK = "tidegate: the server answers again"
 
 
 class Ways:
@@ -24,8 +36,8 @@ class Ways:
 
     `gate` is a descriptor whose end of file means that the gate is gone, None where there is none; what comes on it
     goes to `heard`, which says why the task must end, or ''. `gone` is what is said then, '' where the task has nothing
-    to lose by it. `way` is readable once something between is gone, -1 where nothing is. `tell` says a line to who is
-    there.
+    to lose by it. `way` is readable once something between is gone, or `life` has an answer, -1 where nothing is.
+    `tell` says a line to who is there, and `note` has the gate record an event.
     """
 
     def __init__(
@@ -35,6 +47,8 @@ class Ways:
         gone: str = GATE_GONE,
         way: int = -1,
         comeback: Comeback | None = None,
+        life: Life | None = None,
+        note: Callable[[str], None] | None = None,
     ) -> None:
         self.tell: Callable[[str], None] = say
         self._gate = -1 if gate is None else gate
@@ -42,6 +56,9 @@ class Ways:
         self._gone = gone
         self._way = way
         self._comeback = comeback
+        self._life = life
+        self._note = note if note is not None else _nowhere
+        self._relay_silent = self._server_silent = False
 
     def watched(self) -> tuple[int, ...]:
         """Return the descriptors to wait for."""
@@ -50,7 +67,9 @@ class Ways:
 
     def look(self, ready: Mapping[int, int]) -> str:
         """Take what came; return why the task must end, '' where it need not."""
-        why = WAY_GONE if self._way in ready else ""
+        why = ""
+        if self._way in ready and not (self._life is not None and self._life.hear()):
+            why = WAY_GONE
         if self._gate >= 0 and self._gate in ready:
             why = self._hear_gate() or why
         elif self._comeback is not None and self._comeback.fileno() in ready:
@@ -58,6 +77,37 @@ class Ways:
         if why:
             self._way = -1  # it is said once
         return why
+
+    def attend(self, now: float) -> str:
+        """Give signs of life and look for those of the others; why the task must end, '' where it need not.
+
+        `now` is of any monotonic clock, in seconds.
+        """
+        if self._comeback is not None and self._gate >= 0:
+            self._look_at_server(self._comeback, self._comeback.silence(now) > SILENT)
+        life = self._life
+        if life is None or self._way < 0:
+            return ""
+        life.beat(now)
+        silence = life.silence(now)
+        if (silence > SILENT) != self._relay_silent:
+            self._relay_silent = silence > SILENT
+            self.tell(RELAY_STOPPED if self._relay_silent else RELAY_BACK)
+            self._note("way.silent" if self._relay_silent else "way.back")
+        if silence > LOST:
+            self._way = -1
+            return WAY_GONE
+        return ""
+
+    def patience(self) -> float | None:
+        """Return the seconds until `attend` has something to do, None while it has nothing."""
+        return LOOK if self._comeback is not None or (self._life is not None and self._way >= 0) else None
+
+    def _look_at_server(self, comeback: Comeback, silent: bool) -> None:
+        if silent != self._server_silent:
+            self._server_silent = silent
+            comeback.shut(shut=silent)
+            self.tell(SERVER_STOPPED if silent else SERVER_BACK)
 
     def close(self) -> None:
         """The task has ended: nobody comes back."""
@@ -76,6 +126,9 @@ class Ways:
             self._gate = -1
             if comeback is None:
                 return self._gone
+            if self._server_silent:  # it was stopped, and has ended now: nobody listens any more
+                self._server_silent = False
+                comeback.shut(shut=False)
             self.tell(comeback.begin())
             return ""
         why = self._heard(data) if self._heard is not None else ""
@@ -88,3 +141,7 @@ class Ways:
         if gate >= 0:
             self._gate = gate
         return why
+
+
+def _nowhere(_event: str) -> None:
+    """There is no record."""

@@ -10,7 +10,8 @@ that a front speaks with a gate of its own and with the server alike:
     with --ask       server: ["asked", question] when one of its task opens or changes, ["closed", question];
                      front: ["answer", number, answer], ["unattended"] when its terminal is gone
     front -> server  ["cover", environment], for a task with secrets: ["covered", {variables that are another in it}]
-    front -> server  ["sockets", roles] and ["next", phase, roles] with descriptors, ["begin", Unix time], ["finish"]
+    front -> server  ["sockets", roles] and ["next", phase, roles] with descriptors, ["begin", Unix time]
+    front -> server  ["note", type of an event] for the action log; ["finish"]
     server -> front  ["serving"], and at the end ["summary", rows, more]
                      ["warn", line] and ["end", why, whether it may come to the next server] at any time
     end of file      the front is gone: its command has ended, and with it the task of a run
@@ -272,6 +273,7 @@ class _Front:
             "next": self._next,
             "answer": self._answer,
             "unattended": self._unattended,
+            "note": self._note,
             "finish": self._finish,
         }
         handler = handlers.get(message[0])
@@ -366,6 +368,9 @@ class _Front:
 
     async def _answer(self, number: int, answer: str) -> None:
         await self._terminals.answer(self._own(), number, answer)
+
+    async def _note(self, event: str) -> None:
+        self._registry.note(self._own(), event)
 
     async def _unattended(self) -> None:
         asking, self._asking = self._asking, None

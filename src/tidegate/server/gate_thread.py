@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tidegate.gate.gate import Gate
 from tidegate.gate.upstream import upstream_from_environment
+from tidegate.runtime.pulse import TICK
 from tidegate.runtime.task import proxies_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _TICK = 1.0  # seconds between looks at folded refusals
+_STALLED = 2.5  # seconds; a busy machine is late by less
 _PATIENCE = 5.0  # seconds for the thread to end
 
 
@@ -42,6 +44,7 @@ class _Unclaimed:
 class GateThread:
     """See the head of the file.
 
+    `pulse` is called a few times a second, and `stalled` where it was not for seconds: the process was stopped.
     On the gate's thread `fault` is told of bugs, `stranger` of connections refused for whose they are, `lost` when the
     thread ends unasked.
     """
@@ -54,6 +57,8 @@ class GateThread:
         fault: Callable[[Exception], None],
         lost: Callable[[], None],
         stranger: Callable[[Stranger, int], None] | None = None,
+        pulse: Callable[[], None] | None = None,
+        stalled: Callable[[float], None] | None = None,
     ) -> None:
         self.gate = Gate(
             recorder=_Unclaimed(),
@@ -66,13 +71,26 @@ class GateThread:
         )
         self.busy: set[TaskBooks] = set()  # the books that took something lately
         self._lost = lost
+        self._pulse = pulse
+        self._stalled = stalled
+        self._beaten = 0.0
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="tidegate-gate", daemon=True)
 
     def start(self) -> None:
         """Serve."""
         self.gate.later(_TICK, self._tick)
+        self._beaten = self.gate.reactor.clock()
+        self._beat()
         self._thread.start()
+
+    def _beat(self) -> None:
+        self.gate.later(TICK, self._beat)
+        before, self._beaten = self._beaten, self.gate.reactor.clock()
+        if self._pulse is not None:
+            self._pulse()
+        if self._stalled is not None and self._beaten - before > _STALLED:
+            self._stalled(self._beaten - before)
 
     def _run(self) -> None:
         try:

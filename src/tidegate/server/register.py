@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from tidegate.state.store import TaskRecord
 
 MOST_TASKS = 10_000
+NOTES = ("way.silent", "way.back")
+"""What a front may have recorded."""
 _ID = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 
 
@@ -307,6 +309,11 @@ class Register:
         books = exec_.books
         if books is not None:
             await self._gate.call(lambda: books.begin(at))
+
+    def note(self, exec_: Exec, event: str) -> None:
+        """Record what a front saw on the way to the gate."""
+        if event in NOTES:
+            self._ledger.log.append(event, exec_.task.id)
 
     async def end_exec(self, exec_: Exec) -> tuple[list[Row], int]:
         """The command has ended; return its counts. The task of a `run` ends with it."""

@@ -23,6 +23,7 @@ from tidegate.model.host import bracketed
 from tidegate.model.question import Answer
 from tidegate.questions.shell import Desk
 from tidegate.runtime.answers import AnswerBook
+from tidegate.runtime.pulse import Pulse
 from tidegate.runtime.state import FRONT_SOCKET, key_folder, log_folder, make_private_folder
 from tidegate.server.background import in_thread, start
 from tidegate.server.bus import Bus
@@ -134,6 +135,7 @@ class Server:
             present=self._present,
             new_id=self.store.next_question_id,
         )
+        self._pulse = Pulse(self.state)
         self.terminals = Terminals(self.desk.questions, self.answer)
         self.gate = GateThread(
             asker=self.desk,
@@ -141,6 +143,8 @@ class Server:
             fault=lambda error: self._warn(f"a connection was closed by a bug: {type(error).__name__}: {error}"),
             lost=lambda: self.ledger.on_loop(self._gate_lost),
             stranger=self._stranger,
+            pulse=self._pulse.beat,
+            stalled=self._stalled,
         )
         self.ledger = Ledger(
             store=self.store,
@@ -207,6 +211,10 @@ class Server:
         # On the gate's thread. GAT-2: it is in no task's journal, because no task did it.
         self.log.append("peer.refused", who.task, uid=who.uid, reason=who.reason.word, count=count)
 
+    def _stalled(self, seconds: float) -> None:
+        # On the gate's thread, once it goes on.
+        self.log.append("server.stalled", seconds=round(seconds, 1))
+
     async def stop(self) -> None:
         """End everything, in the order that the head of the file names; later calls do nothing."""
         if self._stopped:
@@ -228,6 +236,7 @@ class Server:
             self.ways.close()
         if hasattr(self, "gate"):
             await in_thread(self.gate.stop)
+            self._pulse.close()
         if hasattr(self, "log"):
             self.log.append("server.stopped", pid=self.pid)
             self.log.close()

@@ -119,6 +119,7 @@ def main(arguments: list[str]) -> None:
     inbox = SignalInbox.install()
     task = BareTask(stdio, arguments)
     task.way = way
+    task.life = None
     outcome = Front(task, stdio, gate_fd=gate_fd, gate_pid=gate_pid, inbox=inbox).run()  # type: ignore[arg-type]
     if outcome.exec_errno:
         os.write(2, exec_sentence(outcome, arguments[0]).encode() + b"\n")

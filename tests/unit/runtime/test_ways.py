@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 from typing import TYPE_CHECKING
 
+from tidegate.holds.container.life import Life
 from tidegate.runtime.outcome import GATE_GONE, WAY_GONE
-from tidegate.runtime.ways import Ways
+from tidegate.runtime.ways import LOOK, RELAY_BACK, RELAY_STOPPED, SERVER_BACK, SERVER_STOPPED, Ways
 
 if TYPE_CHECKING:
     from tidegate.runtime.comeback import Comeback
@@ -43,9 +45,17 @@ class _Back:
         self.gate = gate
         self.fd = -1
         self.closed = False
+        self.alive = 0.0  # when it gave the last sign of life
+        self.shuts: list[bool] = []
 
     def fileno(self) -> int:
         return self.fd
+
+    def silence(self, now: float) -> float:
+        return now - self.alive
+
+    def shut(self, *, shut: bool) -> None:
+        self.shuts.append(shut)
 
     def may_return(self) -> bool:
         return self.returning
@@ -96,3 +106,51 @@ def test_a_task_that_was_ended_or_finds_no_server_is() -> None:
     assert ways.look({gate: 1}) == ""
     assert ways.look({99: 1}) == "lost"
     os.close(gate)
+
+
+def test_a_server_that_was_stopped_is_no_way_until_it_goes_on() -> None:
+    """HLD-7: said once each time; one that ends while it is silent leaves nothing shut."""
+    gate, end = os.pipe()
+    said: list[str] = []
+    back = _Back(returning=False, gate=42)
+    ways = _with(back, gate, said)
+    for now in (0.1, 1.0, 3.0, 4.0):
+        assert ways.attend(now) == ""
+    assert (said, back.shuts) == ([SERVER_STOPPED], [True])
+    back.alive = 4.2
+    ways.attend(4.5)
+    assert (said, back.shuts) == ([SERVER_STOPPED, SERVER_BACK], [True, False])
+    ways.attend(9.0)
+    os.close(end)
+    ways.look({gate: 1})
+    assert back.shuts == [True, False, True, False]
+    assert ways.patience() == LOOK
+    os.close(gate)
+
+
+def test_a_way_that_is_silent_is_said_and_lost_after_a_while() -> None:
+    """HLD-7: within about a second it is said and on record; answers bring it back; for good it is the task's end."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX)
+    for one in (ours, theirs):
+        one.setblocking(False)
+    said: list[str] = []
+    noted: list[str] = []
+    ways = Ways(None, way=ours.fileno(), life=Life(ours), note=noted.append)
+    ways.tell = said.append
+    ways.attend(0.0)
+    theirs.send(theirs.recv(9))
+    assert ways.look({ours.fileno(): 1}) == ""
+    ways.attend(1.0)
+    assert (said, noted) == ([], [])
+    ways.attend(2.5)
+    assert (said, noted) == ([RELAY_STOPPED], ["way.silent"])
+    theirs.send(theirs.recv(9))
+    ways.look({ours.fileno(): 1})
+    ways.attend(2.6)
+    assert (said[1:], noted[1:]) == ([RELAY_BACK], ["way.back"])
+    ways.attend(4.0)
+    assert ways.attend(20.0) == WAY_GONE
+    assert ways.attend(21.0) == ""
+    assert ways.patience() is None
+    ours.close()
+    theirs.close()

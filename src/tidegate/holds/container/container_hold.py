@@ -63,6 +63,8 @@ class ContainerTask(RunningTask):
         super().__init__(pid, control_fd, pty_master, watcher)
         self.way = channel.descriptor
         self.kept = channel.kept
+        self.life = channel.life
+        self.shut = channel.shut
         self.serve_again = self._serve_again
         self._wanted = way
         self._channel = channel  # what it holds open is the way: it lasts as long as the task

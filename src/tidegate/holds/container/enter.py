@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from tidegate.holds.container.engine import Engine
+    from tidegate.holds.container.life import Life
     from tidegate.holds.container.transport import Channel, Way
 
 Namespaces = list[tuple[int, int]]
@@ -48,14 +49,26 @@ class Entered:
 
     descriptor = -1
 
-    def __init__(self, engine: Engine, container: str, name_server: str, namespaces: Namespaces) -> None:
+    life: Life | None = None
+
+    def __init__(self, engine: Engine, container: str, name_server: str, namespaces: Namespaces, port: int) -> None:
         self.network: tuple[str, ...] = ("--network", f"container:{container}")
         self.name_server = name_server
         self.container = container
         self.kept = tuple(descriptor for descriptor, _ in namespaces)
         self._namespaces = namespaces
+        self._port = port
         self._engine = engine
         self._pid = os.getpid()
+
+    def shut(self, *, shut: bool) -> None:
+        """Reset connections instead of leaving them with a gate that does not answer; or no more."""
+        from tidegate.holds.container import pause
+
+        if shut:
+            pause.refuse(self._namespaces, self._port)
+        else:
+            pause.admit(self._namespaces)
 
     def serve_again(self, way: Way, deliver: Callable[[TaskSockets], None]) -> None:
         """Make the gate's sockets anew, in this very network; see Channel.serve_again."""
@@ -108,7 +121,7 @@ class Entering:
             close_namespaces(namespaces)
             engine.remove(container)
             raise
-        return Entered(engine, container, GATE4 if way.capture != OFF else "", namespaces)
+        return Entered(engine, container, GATE4 if way.capture != OFF else "", namespaces, way.port)
 
 
 ENTERING = Entering()
@@ -231,7 +244,7 @@ def _be_inside(
 
         fresh_signals()
         control.close_all_but((wire, *(descriptor for descriptor, _ in namespaces)))
-        _go_into(namespaces)
+        go_into(namespaces)
         stage = "loopback"
         network.raise_loopback()
         stage = "listener"
@@ -287,10 +300,15 @@ def join(pid: int, *, rootless: bool) -> None:
         StartError, OSError: when the kernel does not let us.
     """
     namespaces = namespaces_of(pid, rootless=rootless)
-    _go_into(namespaces)
+    go_into(namespaces)
 
 
-def _go_into(namespaces: Namespaces) -> None:
+def go_into(namespaces: Namespaces) -> None:
+    """Join them, and let go of what led there.
+
+    Raises:
+        OSError: when the kernel does not let us.
+    """
     for descriptor, flag in namespaces:
         linux.call("setns", descriptor, flag)
         os.close(descriptor)

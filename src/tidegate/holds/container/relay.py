@@ -6,9 +6,14 @@
     relay.py ask PORT REQUEST                  what is answered to an HTTP request on 127.0.0.1:PORT: its first line
 
 Beside gate.sock lies life.sock: the worker's relay keeps one connection to it, through all that is between, and gives
-back what comes. Whoever owns the task sees there that a relay has ended, and the relays that their owner has: then all
-connections are cut at once, nobody is let in, and after GRACE seconds they end. READY on standard output says that the
-whole way is open.
+back what comes. Whoever owns the task sees there that a relay has ended or was stopped, and the relays that their owner
+has: then all connections are cut at once, nobody is let in, and after GRACE seconds they end. READY on standard output
+says that the whole way is open. An owner that beats (OPEN, again and again) and falls silent counts as gone until it
+beats again; one that says SHUT, since the gate does not answer, has nobody let in until it says OPEN.
+
+The worker's relay is two processes: one moves the bytes, and the container's first looks after it. Where the one that
+moves was stopped, it is killed, which resets what is open, and there is another in a moment. Stopped alone, the first
+is missed by nobody.
 
 This file runs by itself, in whatever Python an image has (3.8 or later); that is why it imports nothing of ours and is
 one file of more than 400 lines. Rules:
@@ -55,7 +60,7 @@ if TYPE_CHECKING:
             """Close it."""
 
 
-GATE, LIFE, OPEN = b"G", b"L", b"+"
+GATE, LIFE, OPEN, SHUT = b"G", b"L", b"+", b"-"
 NAMES = {GATE: "gate.sock", LIFE: "life.sock"}
 CERTIFICATE, AUTHORITY = "task.pem", "ca.pem"
 READY = "tidegate-relay 1 ready"
@@ -65,8 +70,14 @@ PIECE = 1 << 14  # what one TLS record holds
 MOST = 512  # connections at once; the gate takes half of that
 PATIENCE = 10.0  # seconds to be connected
 LINGER = 5.0  # seconds for a side that still sends to read the last answer
-AGAIN = 0.5  # seconds between tries for the owner
+AGAIN = 0.5  # seconds between tries for the owner, and between signs of life of who moves
+STOPPED = 2.0  # seconds without such a sign after which it was stopped
+PAUSE = 0.2  # seconds at least between such signs, and before another one moves
+MOVED, FAILED, IDLE = 0, 1, 4
+"""How who moves ends by itself: its owner has left, it could not begin, or who connected never said that it is one."""
+SILENT = 5.0  # seconds without a beat of an owner that beats
 ROUNDS = 16  # reads of one connection before the others have their turn
+RESET = b"\1\0\0\0\0\0\0\0"  # struct linger: at once
 IN = select.EPOLLIN
 EDGES = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET  # each is told once: move what can be
 
@@ -115,9 +126,9 @@ class Plain:
 
     def close(self, *, cut: bool) -> None:
         """Close it; `cut` resets it, where the family knows that."""
-        if cut and self.sock.family != socket.AF_UNIX:
+        if self.sock.family != socket.AF_UNIX:
             with suppress(OSError):
-                self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET if cut else bytes(8))
         self.sock.close()
 
 
@@ -440,6 +451,7 @@ class Door:
                 raise ConnectionRefusedError
             if sock.family != socket.AF_UNIX:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)  # also where this process is killed
             far = self._dial(self._kind)
         except OSError:
             near.close(cut=True)
@@ -464,15 +476,20 @@ def connect_unix(path: str) -> socket.socket:
 
 
 class Worker:
-    """The relay in whose network the worker is."""
+    """Who moves, in the relay in whose network the worker is. `life` is the connection to the owner."""
 
-    def __init__(self, folder: str, port: int) -> None:
+    def __init__(self, folder: str, port: int, life: socket.socket) -> None:
         self.loop = Loop()
+        self.was_owned = False
         self._folder = folder
-        self._life: socket.socket | None = None
+        self._life: socket.socket | None = life
         self._owned = False
-        self._left = time.monotonic()
-        self._door = Door(self.loop, socket.create_server(("127.0.0.1", port), backlog=128), GATE, self.dial)
+        self._beats = 0
+        self._heard = time.monotonic()
+        life.setblocking(False)
+        self._sock = socket.create_server(("127.0.0.1", port), backlog=128)
+        self._door = Door(self.loop, self._sock, GATE, self.dial)
+        self.loop.watch(life.fileno(), self, IN)
 
     def dial(self, kind: bytes) -> Plain:
         """Return a connection to a socket of the folder.
@@ -484,13 +501,11 @@ class Worker:
             raise ConnectionRefusedError
         return Plain(connect_unix(os.path.join(self._folder, NAMES[kind])))
 
-    def look(self) -> float:
-        """See that there is an owner; return for how many seconds there is none."""
-        if self._life is None:
-            with suppress(OSError):
-                self._life = connect_unix(os.path.join(self._folder, NAMES[LIFE]))
-                self.loop.watch(self._life.fileno(), self, IN)
-        return 0.0 if self._owned else time.monotonic() - self._left
+    def look(self) -> bool:
+        """See that the owner is there and beats; False where it has left."""
+        if self._owned and self._beats > 2 and time.monotonic() - self._heard > SILENT:
+            self._shut()
+        return self._life is not None
 
     def ready(self, _fd: int, _mask: int) -> None:
         """The owner says that it is there, or leaves."""
@@ -507,13 +522,19 @@ class Worker:
             self.loop.forget(self._life.fileno())
             self._life.close()
             self._life = None
-            if self._owned:
-                self._owned = False
-                self._left = time.monotonic()
-                self.loop.cut_all()
+            self._shut()
+            return
+        self._heard = time.monotonic()
+        self._beats += 1
+        if data[-1:] == SHUT:
+            self._shut()
         elif not self._owned:
-            self._owned = True
+            self._owned = self.was_owned = True
             say(READY)
+
+    def _shut(self) -> None:
+        self._owned = False
+        self.loop.cut_all()
 
 
 class Far:
@@ -590,12 +611,85 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def serve(relay: Worker | Far, grace: float) -> int:
+def serve(relay: Far, grace: float) -> int:
     """Relay until there has been no owner for `grace` seconds."""
     while relay.look() <= grace:
         relay.loop.turn(AGAIN)
+    return alone()
+
+
+def alone() -> int:
+    """Say that there is no owner any more; the exit status."""
     say("tidegate-relay 1 nobody is there any more")
     return 3
+
+
+def keep(folder: str, port: int, grace: float) -> int:
+    """See that somebody moves for each owner, until there has been none for `grace` seconds."""
+    left = time.monotonic()
+    served = False
+    while True:
+        life = None
+        with suppress(OSError):
+            life = connect_unix(os.path.join(folder, NAMES[LIFE]))
+        while life is not None:
+            ended = move_apart(folder, port, life)
+            if ended == FAILED and not served:
+                return ended
+            if ended in (MOVED, IDLE):
+                life.close()
+                life = None
+            served = served or ended in (MOVED, None)
+            if ended != IDLE:
+                left = time.monotonic()
+            if life is not None:
+                time.sleep(PAUSE)
+        if time.monotonic() - left > grace:
+            return alone()
+        time.sleep(AGAIN)
+
+
+def move_apart(folder: str, port: int, life: socket.socket) -> int | None:
+    """Move in a process of its own until the owner leaves; how that ended, None where it was stopped or killed."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = FAILED
+        try:
+            os.close(reading)
+            os.set_blocking(writing, False)
+            status = move(Worker(folder, port, life), writing)
+        finally:
+            os._exit(status)
+    os.close(writing)
+    poll = select.poll()
+    poll.register(reading, select.POLLIN)
+    try:
+        while poll.poll(STOPPED * 1000) and os.read(reading, 4096):
+            pass
+    finally:
+        os.close(reading)
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)  # where it has not ended, it was stopped
+        status = os.waitpid(child, 0)[1]
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+
+
+def move(worker: Worker, sign: int) -> int:
+    """Move, and give signs of life, until the owner leaves or nobody looks after us any more."""
+    said = 0.0
+    while worker.look():
+        worker.loop.turn(AGAIN)
+        if time.monotonic() - said < PAUSE:
+            continue
+        said = time.monotonic()
+        try:
+            os.write(sign, b".")
+        except BlockingIOError:
+            continue  # who looks after us was stopped; that is no harm
+        except OSError:
+            break
+    return MOVED if worker.was_owned else IDLE
 
 
 def check(folder: str) -> int:
@@ -631,7 +725,7 @@ def main(argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # the first process of a container has to say that it may
     role, words = (argv or [""])[0], argv[1:]
     if role == "worker" and len(words) == 3:
-        return serve(Worker(words[0], int(words[1])), float(words[2]))
+        return keep(words[0], int(words[1]), float(words[2]))
     if role == "far" and len(words) == 4:
         host, _colon, port = words[1].rpartition(":")
         return serve(Far(words[0], host, int(port), words[2]), float(words[3]))

@@ -11,6 +11,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from tidegate.holds.container import relays
+from tidegate.holds.container.life import Life
 from tidegate.holds.container.relays import PART, Sockets
 from tidegate.holds.container.transport import RELAY
 from tidegate.holds.inside import OFF
@@ -34,10 +35,16 @@ class Relayed:
         self.container = container
         self.descriptor = life.fileno()
         self.kept: tuple[int, ...] = ()
+        self.life: Life | None = Life(life)
         self._engine = engine
         self._sockets = sockets
-        self._life = life
+        self._wire = life
         self._pid = os.getpid()
+
+    def shut(self, *, shut: bool) -> None:
+        """Tell the relay that the gate does not answer, or that it does; see Channel.shut."""
+        if self.life is not None:
+            self.life.shut(shut=shut)
 
     def serve_again(self, way: Way, deliver: Callable[[TaskSockets], None]) -> None:  # noqa: ARG002 - all is as it was
         """Hand the gate a new socket in the folder that the relay has; see Channel.serve_again."""
@@ -46,7 +53,7 @@ class Relayed:
     def close(self) -> None:
         """Remove the relay. In a child that removes for us, the descriptors are not there."""
         if os.getpid() == self._pid:
-            self._life.close()
+            self._wire.close()
             self._sockets.close()
         self._engine.discard(self.container)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from tidegate.holds.container.engine import Engine
+    from tidegate.holds.container.life import Life
     from tidegate.holds.inside import TaskSockets
     from tidegate.model.errors import StartError
 else:
@@ -60,6 +61,7 @@ class Channel(Protocol):
     name_server: str  # the address that the worker's resolv.conf names; '' where look-ups are not captured
     descriptor: int  # readable once the way is broken; -1 where its container's end says it all
     kept: tuple[int, ...]  # descriptors that `serve_again` needs
+    life: Life | None  # what `descriptor` is of, where the way gives signs of life
 
     def serve_again(self, way: Way, deliver: Callable[[TaskSockets], None]) -> None:
         """Hand the gate new sockets, in place of those that are gone with who served them; also in a child.
@@ -69,6 +71,9 @@ class Channel(Protocol):
         Raises:
             StartError: when that cannot be done, or the fence leaks.
         """
+
+    def shut(self, *, shut: bool) -> None:
+        """Have connections reset, those that are open too, since the gate does not answer; or no more. Never raises."""
 
     def close(self) -> None:
         """End it and remove all that was made for it. Never raises; may be called twice."""

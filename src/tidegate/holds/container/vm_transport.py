@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate.holds.container import door_link, owner, relay, relay_image, relays
 from tidegate.holds.container.engine import DOCKER, LABEL_OWNER, LABEL_PART
+from tidegate.holds.container.life import Life
 from tidegate.holds.container.relays import PART, Sockets
 from tidegate.holds.container.sweep import sweep_volumes
 from tidegate.holds.container.transport import VM
@@ -56,9 +57,15 @@ class Carried:
         self.keys = os.path.join(way.state, PLACE, way.name)
         self.sockets: Sockets | None = None
         self.route: Route | None = None
-        self.life: socket.socket | None = None
+        self.wire: socket.socket | None = None
+        self.life: Life | None = None
         self._engine = engine
         self._pid = os.getpid()
+
+    def shut(self, *, shut: bool) -> None:
+        """Tell the relay that the gate does not answer, or that it does; see Channel.shut."""
+        if self.life is not None:
+            self.life.shut(shut=shut)
 
     def serve_again(self, way: Way, deliver: Callable[[TaskSockets], None]) -> None:  # noqa: ARG002 - all is as it was
         """Hand the gate a new socket in the folder that the listener leads to; see Channel.serve_again."""
@@ -68,7 +75,7 @@ class Carried:
     def close(self) -> None:
         """Remove all of it. In a child that removes for us, the descriptors are not there."""
         if os.getpid() == self._pid:
-            for one in (self.route, self.life, self.sockets):
+            for one in (self.route, self.wire, self.sockets):
                 if one is not None:
                     one.close()
         with suppress(StartError):  # the engine is gone: the next sweep finds it
@@ -139,10 +146,11 @@ class VmTransport:
         channel.relay = relays.make(engine, way, PART, near, options)
         channel.network = ("--network", f"container:{channel.relay}")
         try:
-            channel.life = relays.wait_for_life(engine, sockets, [(channel.relay, PART), (channel.carrier, CARRIER)])
+            channel.wire = relays.wait_for_life(engine, sockets, [(channel.relay, PART), (channel.carrier, CARRIER)])
         except StartError as error:
             raise _unreached(engine, host, channel.route.port, error) from None
-        channel.descriptor = channel.life.fileno()
+        channel.descriptor = channel.wire.fileno()
+        channel.life = Life(channel.wire)
         relays.check_network(engine, channel.relay)
         check_apart(engine, channel.relay, channel.carrier, name)
         if way.selftest:
