@@ -14,7 +14,7 @@ import pytest
 
 from tests.client_programs import trusting
 from tests.clients.kit import ALLOWED, REFUSED, net_lines
-from tests.clients.test_secrets import processes_with
+from tests.holds.leaks import found_in_processes
 from tests.https_site import HttpsSite
 from tests.product import PYTHON
 from tests.served import Served
@@ -127,7 +127,7 @@ def test_a_call_passes_with_the_key_and_one_that_fetches_does_not(
     assert refused_calls(product) == [(f"{API}:443", "/v1/messages"), (f"{API}:443", "/v1/files")]
     found = [path for path in product.state.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
     assert found == []
-    assert all("tidegate" in line or "pytest" in line for line in processes_with(KEY))
+    assert all("tidegate" in line or "pytest" in line for line in found_in_processes(KEY))
 
 
 @pytest.mark.usefixtures("agents", "origin")
