@@ -14,7 +14,7 @@ import pytest
 
 from tests.unit.gate.kit import wait
 from tidegate.gate.reactor import ENDED, IN, Reactor
-from tidegate.gate.tls_end import MOST_TOLD, TlsEnd
+from tidegate.gate.tls_end import MOST_TOLD, RAW, TlsEnd
 from tidegate.inspect.authority import Authority
 from tidegate.inspect.terminate import Contexts
 from tidegate.model.destination import Destination
@@ -166,6 +166,7 @@ class Speaker:
     """A client by OpenSSL itself, for what Python's `ssl` has no call: key updates that ask for one in return."""
 
     def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
         self._lib = ctypes.CDLL(_ssl.__file__)  # what it is linked with is found through it
         for name in ("TLS_client_method", "SSL_CTX_new", "SSL_new"):
             getattr(self._lib, name).restype = ctypes.c_void_p
@@ -183,6 +184,19 @@ class Speaker:
         """Send a key update that asks for one."""
         assert self._lib.SSL_key_update(self._tls, 1) == 1
         self._lib.SSL_do_handshake(self._tls)
+
+    def gather(self, count: int) -> bytes:
+        """Return so many key updates at once, in place of sending them."""
+        lib = self._lib
+        for name in ("BIO_s_mem", "BIO_new"):
+            getattr(lib, name).restype = ctypes.c_void_p
+        memory = ctypes.c_void_p(lib.BIO_new(ctypes.c_void_p(lib.BIO_s_mem())))
+        lib.SSL_set0_wbio(self._tls, memory)
+        for _ in range(count):
+            self.update()
+        room = ctypes.create_string_buffer(100 * count)
+        size = lib.BIO_read(memory, room, 100 * count)
+        return room.raw[:size]
 
     def listen(self) -> None:
         """Read what came."""
@@ -241,3 +255,12 @@ def test_who_asks_and_listens_is_not_ended(spoken: tuple[TlsEnd, Speaker]) -> No
     end, speaker = spoken
     _flood(end, speaker, 5000, listens=True)
     assert not end.outlet.waiting
+
+
+def test_who_says_a_lot_and_nothing_plain_is_ended(spoken: tuple[TlsEnd, Speaker]) -> None:
+    """GAT-11: a read's worth of key updates, which would keep a turn for as long as they come, ends the connection."""
+    end, speaker = spoken
+    assert speaker.sock.send(speaker.gather(3000)) > RAW
+    end.wake(IN)
+    with pytest.raises(OSError, match="nothing of it plain"):
+        end.recv(100)
