@@ -31,6 +31,8 @@ STEPS = {
     "relay": (*container_kills.RELAY, *container_kills.LAUNCH, *container_kills.RELEASE),
     "vm": (*container_kills.CARRIED, "kept", "started", *container_kills.RELEASE),
 }
+WITH_PODMAN = ("first made", "delivered", "way open", "worker made", "started", "worker gone")
+"""Those at which it differs: it has no daemon that goes on, and is slower; its other steps are our own."""
 
 
 class Machine:
@@ -130,13 +132,14 @@ def test_nothing_is_left_after_the_next_start_and_strangers_stay(machine: Machin
     if transport == "vm" and machine.engine.name == "podman":
         pytest.skip("the steps of vm are tried with docker: they are the same calls")
     left = 0
-    for step in STEPS[transport]:
+    steps = [step for step in STEPS[transport] if machine.engine.name == "docker" or step in WITH_PODMAN]
+    for step in steps:
         status = machine.killed_at(step, transport)
         expected = 0 if step in container_kills.RELEASE else -9  # there, the keeper is what is killed
         said = Path(machine.state).parent / "said"
         assert status == expected, (step, said.read_text())
         left += len(machine.containers())  # which the next step's start removes
-    assert left > len(STEPS[transport]) / 2
+    assert left > len(steps) / 2
     # An engine's own program that was started may still be about to make what was asked for: then the next start
     # after that finds it.
     until(lambda: machine.killed_at("never", transport) == 0 and not machine.containers(), machine.containers())

@@ -18,6 +18,7 @@ import pytest
 from tests.engines import BOTH, IMAGE
 from tests.person import Person
 from tests.product import Product
+from tests.stalls import Stopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -332,9 +333,49 @@ def test_the_command_loses_its_gate_and_is_told(held: Held) -> None:
     children = subprocess.run(
         ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True
     ).stdout.split()
-    os.kill(int(min(children, key=began)), signal.SIGKILL)  # the gate is the first; numbers begin anew some time
+    assert process.stderr is not None
+    with Stopwatch() as watch:
+        os.kill(int(min(children, key=began)), signal.SIGKILL)  # the gate is the first; numbers begin anew some time
+        assert process.stderr.readline().startswith("tidegate: the gate is gone")
+        assert watch.seconds < 1.0
     _out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 70, err
+
+
+def test_what_is_removed_of_its_network_takes_ways_away_and_gives_none(held: Held, lab: Lab) -> None:
+    """The table in the container's own network, then its addresses: there is only loopback, so nothing is gained.
+
+    The transport `enter` needs nothing of this machine's own tables (HLD-4, HLD-7).
+    """
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    lab.origin("http", "1.2.3.4", 80, body="it is a.test\n")
+    other = lab.origin("http", "1.2.3.5", 80, body="it is b.test\n")
+    look = "wget -q -O- http://a.test/ 2>/dev/null | grep -c a.test"
+    script = (
+        f"echo up; while read line; do {look}; (unset http_proxy HTTP_PROXY; {look});"
+        " echo | nc -w 2 1.2.3.5 80 | grep -c b.test; grep -c : /proc/net/dev; done"
+    )
+    words = held.words("--allow", "a.test:80", command=("sh", "-c", script))
+    process = held.product.start(*words, stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    try:
+        holder = next(one for one in held.wait_for(2) if "holder" in held.engine("inspect", one))
+        network = f"--net=/proc/{held.engine('inspect', '--format', '{{.State.Pid}}', holder).strip()}/ns/net"
+        seen = []
+        for act in (("true",), ("nft", "flush", "ruleset"), ("ip", "address", "flush", "dev", "lo")):
+            subprocess.run(["nsenter", network, *act], check=True, timeout=60)
+            process.stdin.write("look\n")
+            process.stdin.flush()
+            seen.append([process.stdout.readline().strip() for _ in range(4)])
+    finally:
+        process.stdin.close()
+        process.stdin = None
+        process.communicate(timeout=PATIENCE)
+    # the proxy, what is captured by name, an address, and how many interfaces there are
+    assert seen == [["1", "1", "0", "1"], ["1", "0", "0", "1"], ["0", "0", "0", "1"]]
+    assert other.connections == 0
 
 
 @pytest.mark.parametrize("engine", BOTH[:1], indirect=True)

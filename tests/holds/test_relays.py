@@ -7,7 +7,6 @@ import select
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import pytest
 
 from tests.engines import BOTH, IMAGE
 from tests.product import Product
+from tests.stalls import Stopwatch
 from tests.unit.gate.kit import Serving, policy_of, wait
 from tidegate.cli.main import main
 from tidegate.holds.container import door_link, owner, relay_image, relays, vm_transport
@@ -252,9 +252,9 @@ def test_the_task_is_told_at_once_that_its_way_is_broken(
     else:
         pid = world.engine.pid(getattr(channel, "container", "") if transport == "relay" else getattr(channel, part))
         os.kill(pid, 9)
-    began = time.monotonic()
-    assert is_told(channel, 10)
-    assert time.monotonic() - began < 1.0 * 5  # a second, on a machine that does not do five other things
+    with Stopwatch() as watch:
+        assert is_told(channel, 30)
+        assert watch.seconds < 1.0
     if part in ("carrier", "listener"):
         assert "a.test" not in world.sh(channel, f"{THROUGH} wget -T 3 -q -O- http://a.test/ 2>&1; true")
 
@@ -420,10 +420,11 @@ def test_a_task_whose_relay_dies_is_ended_with_70(world: World, transport: str) 
         assert process.stdout.readline() == "ready\n", process.stderr.read()
         mark = ("--filter", "label=tidegate.part=relay")
         (relay,) = world.engine.run("ps", "--quiet", "--no-trunc", *mark).split()
-        os.kill(world.engine.pid(relay), 9)
-        began = time.monotonic()
-        assert process.stderr.readline().startswith("tidegate: the way to the gate is broken")
-        assert time.monotonic() - began < 10
+        pid = world.engine.pid(relay)
+        with Stopwatch() as watch:
+            os.kill(pid, 9)
+            assert process.stderr.readline().startswith("tidegate: the way to the gate is broken")
+            assert watch.seconds < 1.0
         assert process.wait(PATIENCE) == 70
     finally:
         process.kill()
