@@ -39,7 +39,7 @@ VERDACCIO = os.path.join(MODULES, "verdaccio", "bin", "verdaccio")
 HOSTS = ("pypi.test", "npm.test", "crates.test", "gems.test", "maven.test", "go.test", "git.test", "small.test")
 TOKEN_USER = "tester"
 _BACKENDS = {"pypi.test": "pypi", "npm.test": "npm"}  # the others: the small ones
-_PATIENCE = 60.0  # seconds
+_PATIENCE = 120.0  # seconds
 _PYPI = (
     "import sys, pathlib, waitress, pypiserver\n"
     "app = pypiserver.app(roots=[pathlib.Path(sys.argv[1])], password_file='.', authenticate=[], overwrite=True)\n"

@@ -27,6 +27,7 @@ ROUNDS = 16  # reads in one turn before others get theirs
 _BUFFER = bytearray(1 << 16)
 RESET = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # struct linger {1, 0}: close(2) sends RST
 LINGER_SECONDS = 2.0  # without a byte, for the client to read its answer
+PAUSES = 5  # times as long for one that has sent something: an upload may stand still for a while
 LINGER_LONGEST = 60.0  # seconds in which it may send on: an upload that was refused half-way
 LINGER_BYTES = 1 << 31  # likewise
 
@@ -50,7 +51,7 @@ def render(
 class Linger:
     """A client that has its last answer: what it still sends is thrown away until it closes, for a moment (B37)."""
 
-    __slots__ = ("_deadline", "_fd", "_gate", "_left", "_listener", "_looked", "_sock", "_until")
+    __slots__ = ("_deadline", "_fd", "_gate", "_left", "_listener", "_looked", "_quiet", "_sock", "_until")
 
     def __init__(self, gate: Gate, listener: Door, sock: socket, *, watched: bool) -> None:
         self._gate = gate
@@ -58,6 +59,7 @@ class Linger:
         self._sock = sock
         self._fd = sock.fileno()
         self._left = self._looked = LINGER_BYTES
+        self._quiet = 0  # looks without a byte
         self._until = gate.reactor.now + LINGER_LONGEST
         self._deadline: Timer | None = None
         try:
@@ -89,10 +91,11 @@ class Linger:
 
     def _look(self) -> None:
         reactor = self._gate.reactor
-        if self._left == self._looked or reactor.now >= self._until:
+        self._quiet = self._quiet + 1 if self._left == self._looked else 0
+        self._looked = self._left
+        if self._quiet >= (1 if self._left == LINGER_BYTES else PAUSES) or reactor.now >= self._until:
             self.close()
         else:
-            self._looked = self._left
             self._deadline = reactor.after(LINGER_SECONDS, self._look, self)
 
     def cut(self, _reason: Reason) -> None:
