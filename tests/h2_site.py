@@ -37,6 +37,7 @@ class H2Site:
         self.bodies: list[bytes] = []
         self.resets: list[int] = []
         self.connections = 0
+        self.leaves = False  # it closes as soon as it has answered
         self.extra: Callable[[H2Connection, int], None] | None = None
 
     def __enter__(self) -> Self:
@@ -83,6 +84,11 @@ class H2Site:
                         for number in list(waiting):
                             self._go_on(conn, number, waiting)
                 inner.sendall(conn.data_to_send())
+                if self.leaves and self.bodies and not waiting:
+                    inner.shutdown(socket.SHUT_WR)
+                    while inner.recv(65536):  # what is left unread would make a reset of the end, and cut the answer
+                        pass
+                    return
 
     def _answer(
         self, conn: H2Connection, number: int, fields: Fields, body: bytearray, waiting: dict[int, tuple[bytes, Fields]]

@@ -95,7 +95,8 @@ class InnerStreams:
     def _read(self, end: TlsEnd) -> None:
         down, up, streams = self._down, self._up, self._streams
         client = end is down
-        if not client and self._upstream.fileno() < 0:
+        gone = self._upstream.fileno() < 0  # what it has answered may still be on its way
+        if not client and gone and not streams.hungry:
             return
         clock = self.gate.clock
         late = clock() + TURN
@@ -108,6 +109,8 @@ class InnerStreams:
                 if clock() > late:
                     break
                 continue
+            if not client and gone:
+                return
             if up.outlet.blocked if client else down.outlet.blocked:
                 return
             if client and down.outlet.waiting > MOST_WAITING:
@@ -131,7 +134,7 @@ class InnerStreams:
                 break
         else:
             self._room = min(2 * self._room, SIZE)
-        self.gate.reactor.again(self, end.fd, IN)
+        self.gate.reactor.again(self, self._fds[0] if gone else end.fd, IN)
 
     def _receive(self, end: TlsEnd, *, client: bool) -> bytes | None:
         """Return what a side says; None where that is nothing now, or was its end."""

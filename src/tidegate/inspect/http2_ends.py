@@ -50,11 +50,15 @@ class Ends:
         self._upstream = make_side(limits, client=True)
 
     def upstream_ended(self, reason: Reason = Reason.UPSTREAM_CLOSED) -> None:
-        """Take note that the destination is gone: what it did not answer is told so."""
+        """Take note that the destination is gone: what it did not answer is told so.
+
+        What it answered to the end, and the client has not taken yet, still goes to the client.
+        """
         if self.over or self._failure is not None:
             return
         for stream in list(self._by_client.values()):
-            self._drop(stream, ErrorCodes.INTERNAL_ERROR, reason)
+            if not stream.down.ended:
+                self._drop(stream, ErrorCodes.INTERNAL_ERROR, reason)
         for number, held in self._held.all():
             held.look.let_go()
             self._refuse(number, held.headers, held.line, reason, "")
@@ -63,7 +67,8 @@ class Ends:
             self._failure = reason, ""  # in TLS 1.3 it is known only now; each request is told so
             return
         self._client.go_away(self._last, ErrorCodes.NO_ERROR)
-        self.over = True
+        self._draining = True
+        self._maybe_over()
 
     def ended(self, reason: Reason) -> None:
         """The client is gone, or the connection is cut: nothing more is said to anybody."""

@@ -11,9 +11,11 @@ import grpc
 import httpx
 import pytest
 import trustme
+from hyperframe.frame import GoAwayFrame
 
 from tests.coded import coded
 from tests.unit.gate.inside import Inside, inside, scratch
+from tests.unit.gate.kit import wait
 from tests.unit.gate.test_inner_streams import GET, Talk, site, talk
 from tests.unit.gate.test_secrets_inside import BEARER, NONE, STANDS, TOKEN, VALUE
 from tidegate.inspect.secrets import Place, Secret, Where
@@ -173,3 +175,18 @@ def test_a_client_that_cuts_its_answers_short_does_not_stop_the_others(talk: Any
         client.flush()
     number = client.ask([*GET[:3], (":path", "/big"), FIELD])
     assert client.answer(number)[1] == text
+
+
+@pytest.mark.parametrize("kind", ["", "zstd"])
+def test_an_answer_of_a_site_that_leaves_at_once_is_whole(talk: Any, site: tuple[H2Site, str], kind: str) -> None:
+    """RFC 9113 section 6.8: it has answered to the end and closed; the client takes what waits when it reads."""
+    text = b"".join(b"%06d%s\n" % (number, b"-" * 57) for number in range(3000 if not kind else 40_000))
+    field = [("content-encoding", kind)] if kind else []
+    site[0].answers["/big"] = ([(":status", "200"), *field], coded(text, kind) if kind else text, [])
+    site[0].leaves = True
+    client, gate = talk(secrets=TOKEN, limit=NONE)
+    client.conn._frame_dispatch_table[GoAwayFrame] = lambda _frame: ([], [])  # the library takes it for the end
+    number = client.ask([*GET[:3], (":path", "/big"), FIELD, ("accept-encoding", kind or "identity")])
+    wait(lambda: len(site[0].bodies) == 1)
+    assert client.answer(number)[1] == text
+    assert gate.gate.event().reason is Reason.ALLOWED

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from h2.events import RequestReceived, StreamReset
+from h2.events import DataReceived, RequestReceived, StreamReset
+from hyperframe.frame import GoAwayFrame
 
+from tests.coded import coded
 from tests.unit.inspect.test_http2 import GET, World
+from tests.unit.inspect.test_http2_secrets import vault
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
 
@@ -48,3 +51,34 @@ def test_each_is_recorded_once_however_all_of_it_ends() -> None:
         [(How.REFUSED, Reason.UPSTREAM_CLOSED)],
     ]
     assert world.middle.over
+
+
+@pytest.mark.parametrize("coding", ["", "br"])
+def test_what_was_answered_to_the_end_arrives_though_its_destination_is_gone(coding: str) -> None:
+    """RFC 9113 section 6.8: it answers and closes; the client's window opens later, and it gets all of it."""
+    world = World(secrets=vault())
+    world.client._frame_dispatch_table[GoAwayFrame] = lambda _frame: ([], [])  # the library takes it for the end
+    number = world.ask(GET)
+    text = b"x" * 200_000
+    body = coded(text, coding) if coding else text
+    world.site.send_headers(1, [(":status", "200"), *([("content-encoding", coding)] if coding else [])])
+    for at in range(0, len(body), 16384):
+        world.site.send_data(1, body[at : at + 16384])
+    world.site.end_stream(1)
+    world.turn()
+    world.middle.upstream_ended()
+    assert not world.middle.over
+    got = b""
+    for _ in range(40):
+        for event in world.of(DataReceived):
+            got += event.data
+            world.client.acknowledge_received_data(event.flow_controlled_length, number)
+        world.heard.clear()
+        world.middle.from_client(world.client.data_to_send())
+        while world.middle.client_waits or world.middle.hungry:
+            world.middle.go_on()
+            world.middle.from_client(b"")
+        world.heard += world.client.receive_data(world.middle.take_client())
+    assert got == text
+    assert world.middle.over
+    assert world.lines[0].written == [(How.INSPECTED, Reason.ALLOWED)]
