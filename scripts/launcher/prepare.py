@@ -91,10 +91,11 @@ class Setup:
         stamp = os.path.join(self.environment, STAMP)
         try:
             with open(stamp, encoding="ascii", errors="replace") as file:
-                if file.read() != self.stamp():
-                    return False
+                same = file.read() == self.stamp()
             if not self.works(self.environment):
                 return False
+            if not same:  # other packages are wanted now, and they are there
+                self.write_stamp(self.environment)
             os.utime(stamp)
         except OSError:
             return False
@@ -213,6 +214,9 @@ class Setup:
         install = [*pip, "--quiet", "--disable-pip-version-check", "--no-input", "-r", self.requirements]
         if not self.run(install) or not self.works(fresh):
             raise SetupError(f"its Python packages could not be installed ({self.last_error()}): see {self.log}")
+        # What takes more codings off answers comes along where it can.
+        optional = os.path.join(self.folder, "scripts", "launcher", "optional.txt")
+        self.run([*install[:-1], optional])
         self.rename_inside(fresh)
 
     @staticmethod

@@ -104,9 +104,8 @@ def test_what_it_trusts_is_read_only_and_its_own(product: Product, lab: Lab) -> 
 def test_without_such_a_rule_nothing_is_set(product: Product, lab: Lab) -> None:
     """INS-1: no bundle, no variable: a task in which nothing is read is as it was."""
     del lab
-    done = product.run(
-        "--allow", "a.test", "--", "sh", "-c", "ls /run/tidegate; echo $NODE_EXTRA_CA_CERTS$GIT_SSL_CAINFO"
-    )
+    script = "ls /run/tidegate; echo $NODE_EXTRA_CA_CERTS$GIT_SSL_CAINFO"
+    done = product.run("--profile", "closed", "--allow", "a.test", "--", "sh", "-c", script)
     assert done.stdout.strip() in {"", product.environment.get("NODE_EXTRA_CA_CERTS", "")} or "/run/" not in done.stdout
     assert "No such file" in done.stderr
 

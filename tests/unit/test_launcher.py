@@ -1,6 +1,6 @@
 """`./tidegate`: the first use, every later one, and what goes wrong in between.
 
-The environment is made for real, by Python's venv and pip, from four empty wheels in a folder: no network is needed.
+The environment is made for real, by Python's venv and pip, from empty wheels in a folder: no network is needed.
 """
 
 from __future__ import annotations
@@ -133,13 +133,16 @@ class World:
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Wheels of the four packages, new enough."""
+    """Wheels of the packages, new enough, and of one that is not wanted yet."""
     folder = tmp_path_factory.mktemp("wheels")
     for name, module, version in (
         ("PyYAML", "yaml", "6.0.1"),
         ("idna", "idna", "3.10"),
         ("click", "click", "8.1.7"),
         ("rich", "rich", "13.0"),
+        ("cryptography", "cryptography", "42.0"),
+        ("h2", "h2", "4.4"),
+        ("more", "more", "1.0"),
     ):
         write_wheel(folder, name, module, version)
     return folder
@@ -219,7 +222,7 @@ def test_it_starts_when_the_clone_is_read_only_later(ready: World) -> None:
 
 @pytest.mark.slow
 def test_changed_packages_rebuild_and_a_touched_list_does_not(ready: World) -> None:
-    """A newer date alone changes nothing and prints nothing; other packages make a new environment."""
+    """A newer date changes nothing and prints nothing, nor what is there already; other packages make a new one."""
     wants = ready.clone / "scripts" / "launcher" / "requirements.txt"
     stamp = ready.clone / ".venv" / "tidegate-stamp"
     (ready.clone / ".venv" / "marker").write_text("")
@@ -227,8 +230,12 @@ def test_changed_packages_rebuild_and_a_touched_list_does_not(ready: World) -> N
     os.utime(wants, (later, later))
     assert ready.run("x") == (0, "['x']\n", "")
     assert (ready.clone / ".venv" / "marker").exists()
-    wants.write_text("PyYAML>=6.0.1\nidna>=3.4\n")
+    wants.write_text("PyYAML>=6.0.1\nidna>=3.4\n")  # others are wanted, and they are there
     os.utime(wants, (later + 100_000, later + 100_000))
+    assert ready.run("x") == (0, "['x']\n", "")
+    assert (ready.clone / ".venv" / "marker").exists()
+    wants.write_text("PyYAML>=6.0.1\nmore>=1\n")
+    os.utime(wants, (later + 200_000, later + 200_000))
     status, output, errors = ready.run("x")
     assert (status, output) == (0, "['x']\n")
     assert errors.startswith(SETTING_UP)

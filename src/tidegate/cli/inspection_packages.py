@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate.runtime.inspection import CODINGS, PACKAGES, wants_inspection
+from tidegate.model.errors import StartError
+from tidegate.runtime.inspection import CODINGS, PACKAGES, missing, only_registries, wants_inspection, without_packages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +18,14 @@ def ensure_for(policy: Policy, say: Callable[[str], None], *, secrets: bool = Fa
     Raises:
         StartError: when they are not there and cannot be installed.
     """
-    if secrets or wants_inspection(policy):
+    if not (secrets or wants_inspection(policy)) or not missing():
+        return
+    try:
         ensure_packages(say)
+    except StartError as error:
+        if secrets or not only_registries(policy):
+            raise
+        raise without_packages(policy, error.what) from None
 
 
 def ensure_packages(say: Callable[[str], None]) -> None:

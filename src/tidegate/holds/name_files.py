@@ -40,7 +40,7 @@ class NameFile(Value):
     """One file: where it is bound, and what is in it."""
 
     path: str
-    text: str
+    text: str | bytes
 
 
 def name_files(hostname: str, replaced: Iterable[str], bound: Iterable[str]) -> tuple[NameFile, ...]:
@@ -69,7 +69,7 @@ def own_files(
     for path, data in files:
         place = place_of(path, replaced, bound)
         if place:
-            found.setdefault(place, NameFile(place, data.decode("utf-8", "surrogateescape")))
+            found.setdefault(place, NameFile(place, data))
     return tuple(found.values())
 
 
@@ -111,7 +111,8 @@ def take(files: Iterable[NameFile]) -> list[tuple[str, int]]:
     for number, one in enumerate(files):
         path = f"{WORKSHOP}/name-file-{number}"
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644)
-        os.write(descriptor, one.text.encode("utf-8", "surrogateescape"))
+        text = one.text
+        os.write(descriptor, text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape"))
         os.close(descriptor)
         tree = mounts.clone(path, recursive=False)
         mounts.set_attributes(tree, mounts.INERT | mounts.READ_ONLY)

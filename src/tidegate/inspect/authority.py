@@ -3,11 +3,8 @@
 Rules of the file:
 
 * Keys are made here, live in this process's memory and go with it; no file, log or other process ever has them.
-* Name constraints, critical, say what it may sign for: the inspected names, and no address at all. In RFC 5280
-  (4.2.1.10) a permitted name covers the names below it too, and there is no portable way to write it without them;
-  so the gate, which mints only for hosts whose rule is read, is what keeps subdomains out. An inspected address gets
-  an authority of its own, which may sign for exactly those addresses and for no name. A rule for `*` leaves names open.
-* The profile is that of model/certificate_profile.py; leafs live less than the 398 days of the Baseline Requirements.
+* Its roots, and what they may sign for, are made in roots.py, before any library is loaded; here are leafs.
+* Leafs have the profile of model/certificate_profile.py, and live less than the 398 days of the Baseline Requirements.
 * Everything is backdated: clocks of virtual machines lag by days after sleep.
 * All leafs of a task share one key: whoever could take one could take the authority's.
 
@@ -21,27 +18,23 @@ from typing import TYPE_CHECKING
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from tidegate.inspect.roots import AUTHORITY_LIFE, BACKDATED, DAY, make_roots
 from tidegate.model.certificate_profile import PEM, builder, name, new_key, private_pem, time, usage
 from tidegate.model.value import Value
+from tidegate.policy.scope import covers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cryptography.hazmat.primitives.asymmetric import ec
-
+    from tidegate.inspect.roots import Roots
     from tidegate.model.host import Host
     from tidegate.policy.scope import Scope
 
-DAY = 86400.0
-BACKDATED = 2 * DAY
-AUTHORITY_LIFE = (
-    90 * DAY
-)  # a task that runs longer has its inspected hosts refused: its programs read the file at start
 LEAF_LIFE = 7 * DAY
 _RENEW_BELOW = 1 / 3  # of a leaf's life
-_NO_NAME = "invalid"  # RFC 6761: nothing is ever called so; "permits this name only" is "permits none"
 
 
 class NotCoveredError(Exception):
@@ -61,40 +54,35 @@ class Authority:
 
     __slots__ = ("_key", "_leaf_key", "_leaf_key_pem", "_literals", "_names", "_roots", "_scope", "_wall", "ends_at")
 
-    def __init__(self, scope: Scope, task: str, wall: Callable[[], float], life: float = AUTHORITY_LIFE) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        task: str,
+        wall: Callable[[], float],
+        life: float = AUTHORITY_LIFE,
+        roots: Roots | None = None,
+    ) -> None:
+        if roots is None:
+            roots = make_roots(scope, task, wall(), life)
         self._scope = scope
         self._wall = wall
-        self.ends_at = wall() + life
-        self._key = new_key()
+        self._roots = roots
+        self.ends_at = roots.ends_at
+        self._key = ec.derive_private_key(roots.secret, ec.SECP256R1())
         self._leaf_key = new_key()
         self._leaf_key_pem = private_pem(self._leaf_key)
-        self._roots: list[x509.Certificate] = []
-        self._names: x509.Certificate | None = None
-        self._literals: x509.Certificate | None = None
-        if scope.names or scope.suffixes or scope.everything:
-            self._names = self._root(f"tidegate {task}"[:64], _constraints_of_names(scope))
-        if scope.literals:
-            self._literals = self._root(f"tidegate addresses {task}"[:64], _constraints_of_literals(scope))
+        self._names, self._literals = (
+            x509.load_der_x509_certificate(root) if root else None for root in (roots.names, roots.literals)
+        )
 
     @property
     def certificates(self) -> tuple[bytes, ...]:
         """The roots that the task trusts, each as PEM. Public."""
-        return tuple(root.public_bytes(PEM) for root in self._roots)
+        return tuple(text.encode("ascii") for text in self._roots.pem)
 
     def covers(self, host: Host) -> bool:
         """Whether it may sign for this host."""
-        scope = self._scope
-        if host.packed is not None:
-            return host.text in scope.literals
-        name = host.text
-        if scope.everything or name in scope.names or name in scope.suffixes:
-            return True
-        dot = name.find(".") + 1
-        while dot:
-            if name[dot:] in scope.suffixes:
-                return True
-            dot = name.find(".", dot) + 1
-        return False
+        return covers(self._scope, host)
 
     def mint(self, host: Host, life: float = LEAF_LIFE) -> Leaf:
         """Return a new leaf for a host.
@@ -127,32 +115,8 @@ class Authority:
         pem = self._leaf_key_pem + certificate.public_bytes(PEM)
         return Leaf(pem, ends_at - (ends_at - now) * _RENEW_BELOW, ends_at)
 
-    def _root(self, subject: str, constraints: x509.NameConstraints) -> x509.Certificate:
-        root = (
-            self._builder(name(subject), name(subject), self._key.public_key(), self._wall(), self.ends_at)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(usage(signs=True), critical=True)
-            .add_extension(constraints, critical=True)
-            .sign(self._key, hashes.SHA256())
-        )
-        self._roots.append(root)
-        return root
-
     def _builder(
         self, subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: float, ends_at: float
     ) -> x509.CertificateBuilder:
         issued_by = self._key.public_key()
         return builder(subject, issuer, key, issued_by, time(now - BACKDATED), time(ends_at))
-
-
-def _constraints_of_names(scope: Scope) -> x509.NameConstraints:
-    no_addresses = [x509.IPAddress(ipaddress.ip_network(every)) for every in ("0.0.0.0/0", "::/0")]
-    if scope.everything:
-        return x509.NameConstraints(None, no_addresses)
-    names = dict.fromkeys((*scope.names, *scope.suffixes))
-    return x509.NameConstraints([x509.DNSName(name) for name in names], no_addresses)
-
-
-def _constraints_of_literals(scope: Scope) -> x509.NameConstraints:
-    addresses = [x509.IPAddress(ipaddress.ip_network(text)) for text in scope.literals]
-    return x509.NameConstraints([*addresses, x509.DNSName(_NO_NAME)], None)

@@ -301,7 +301,9 @@ class Inspector(Protocol):
     `guard` looks at calls to model services, where the task has some.
     """
 
-    guard: Guard | None
+    @property
+    def guard(self) -> Guard | None:
+        """What looks at them."""
 
     def covers(self, host: Host) -> bool:
         """Whether it was made for this host."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tidegate.model.decision import Decision
+    from tidegate.model.host import Host
     from tidegate.model.rule import Union
     from tidegate.policy.policy import Policy
 
@@ -56,16 +57,17 @@ def why_read(decision: Decision, policy: Policy) -> tuple[bool, str]:
     if not narrows(decision):
         return False, f"a tunnel, its bytes are not read; {_why_not(decision, policy, exempt=exempt)}"
     kinds = {kind for union in _unions(decision) for kind, _, _ in union}
-    what = (
-        "package registries are read-only" if kinds == {REGISTRY}
-        else "what git may do there is judged" if GIT in kinds
-        else "its rule names methods or paths, which are judged"
-    )  # fmt: skip
+    if kinds == {REGISTRY}:
+        what = "package registries are read-only, which is judged inside TLS"
+    elif GIT in kinds:
+        what = "what git may do there is judged inside TLS"
+    else:
+        what = "its rule names methods or paths, which are judged inside TLS"
     if exempt:
-        return False, f"'inspect: never' names it, and {what} inside TLS only: a tunnel is refused"
+        return False, f"'inspect: never' names it, and {what}: a tunnel is refused"
     if decision.verdict is Verdict.DENY:
         return False, "it is refused"
-    return True, f"{what} inside TLS"
+    return True, what
 
 
 def _unions(decision: Decision) -> tuple[Union, ...]:
@@ -129,6 +131,21 @@ def scope_of(policy: Policy) -> Scope:
         if not is_exempt(Destination(canonical_host(host), port), policy):
             names[host] = None
     return Scope(tuple(names), tuple(suffixes), tuple(literals), everything)
+
+
+def covers(scope: Scope, host: Host) -> bool:
+    """Whether a host is inspected under this scope."""
+    if host.packed is not None:
+        return host.text in scope.literals
+    name = host.text
+    if scope.everything or name in scope.names or name in scope.suffixes:
+        return True
+    dot = name.find(".") + 1
+    while dot:
+        if name[dot:] in scope.suffixes:
+            return True
+        dot = name.find(".", dot) + 1
+    return False
 
 
 def widened(scope: Scope, hosts: Iterable[str]) -> Scope:

@@ -43,6 +43,7 @@ from tidegate.runtime.channel import ASK, ChannelClosedError, receive, send
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
+    from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
     from tidegate.gate.gate import GateTask
@@ -50,8 +51,10 @@ if TYPE_CHECKING:
     from tidegate.journal.tasklog import TaskLog
     from tidegate.model.event import Event
     from tidegate.model.publish import Publish
+    from tidegate.policy.policy import Policy
     from tidegate.runtime.alone import AloneBook
     from tidegate.runtime.asking import TerminalDesk
+    from tidegate.runtime.inspection import Reading
     from tidegate.runtime.open_table import OpenTable
 
 _TICK = 1.0  # seconds between looks at folded refusals
@@ -190,18 +193,45 @@ def _give_secrets(task: GateTask, order: dict[str, Any]) -> tuple[tuple[str, ...
     return vault.hosts, variables
 
 
+def _first_word(
+    channel: socket,
+) -> tuple[dict[str, Any], Policy, Reading | None, Callable[[Sequence[str]], Reading | None]]:
+    """Take the order, and answer at once where the front waits: it builds the hold only when it knows the authority.
+
+    What that needs is made while the order does not come: this process is idle then. Returns the order, its policy,
+    what reads inside TLS, and what makes that for hosts of secrets: these come first, where there are some.
+    """
+    from tidegate.inspect.p256 import Key
+    from tidegate.policy.snapshot import from_plain
+    from tidegate.runtime.inspection import keep_no_core, make_reading
+
+    keep_no_core()
+    key = Key()
+    order: dict[str, Any] = receive(channel)[0]
+    policy = from_plain(order["policy"])
+
+    def read_for(hosts: Sequence[str]) -> Reading | None:
+        if not order.get("roots"):
+            return None
+        return make_reading(policy, order["task"], order["roots"], time.time, hosts, key)  # noqa: TID251  the clock comes in here
+
+    reading = None if order.get("secrets") or order.get("keys") else read_for(())
+    if reading is not None:
+        send(channel, ("ready", {"authority": reading.authority, "variables": {}}))
+    return order, policy, reading, read_for
+
+
 def _serve(channel: socket, open_fd: int) -> None:
-    # These imports run while the front still builds the namespace: two cores share the start.
+    # These imports run while the front still reads the policy: two cores share the start.
     from tidegate.gate.gate import Gate, GateTask
     from tidegate.gate.upstream import upstream_from_environment
     from tidegate.holds.inside import TaskSockets
     from tidegate.journal.tasklog import MAX_BYTES, UNBOUNDED, TaskLog
-    from tidegate.policy.snapshot import from_plain
     from tidegate.runtime.alone import AloneBook
     from tidegate.runtime.open_table import OpenTable
     from tidegate.runtime.served import serve_sockets
 
-    order: dict[str, Any] = receive(channel)[0]
+    order, policy, reading, read_for = _first_word(channel)
 
     def tell(message: tuple[Any, ...]) -> None:
         try:
@@ -222,7 +252,6 @@ def _serve(channel: socket, open_fd: int) -> None:
     alone = AloneBook(order, clock=time.time, warn=warn)  # noqa: TID251  likewise
     table = OpenTable(open_fd)
     books = _LoneBooks(log, alone, table)
-    policy = from_plain(order["policy"])
     desk: TerminalDesk | None = None
     if order.get("ask") == ASK:
         from tidegate.runtime.asking import TerminalDesk
@@ -253,19 +282,16 @@ def _serve(channel: socket, open_fd: int) -> None:
     table.serve(gate, task)
     if desk is not None:
         desk.serve(gate, task)
-    authority: tuple[str, ...] = ()
-    variables: dict[str, str] = {}
-    hosts: tuple[str, ...] = ()
-    if order.get("secrets") or order.get("keys"):
-        hosts, variables = _give_secrets(task, order)
-        alone.hear_of(task)
-    if order.get("roots"):
-        from tidegate.runtime.inspection import make_reading
-
-        reading = make_reading(policy, task.id, order["roots"], time.time, hosts)  # noqa: TID251  likewise
-        if reading is not None:
-            task.inspector, authority = reading.inspector, reading.authority
-    send(channel, ("ready", {"authority": authority, "variables": variables}))
+    if reading is None:
+        variables: dict[str, str] = {}
+        hosts: tuple[str, ...] = ()
+        if order.get("secrets") or order.get("keys"):
+            hosts, variables = _give_secrets(task, order)
+            alone.hear_of(task)
+        reading = read_for(hosts)
+        send(channel, ("ready", {"authority": () if reading is None else reading.authority, "variables": variables}))
+    if reading is not None:
+        task.inspector = reading.inspector
     message, descriptors = receive(channel)
     if message[0] != "sockets" or len(message[1]) != len(descriptors):
         raise ChannelClosedError("the front sent no sockets")

@@ -189,7 +189,15 @@ def run_behind_gate(
         from tidegate.runtime.ask_screen import AskScreen
 
         asking = AskScreen(link, " ".join(order.command), clock)
+    trusted, places, files = roots, None, None
     if roots:
+        from tidegate.runtime.trust import TrustFiles, with_own_roots
+
+        if order.container is None:
+            trusted = with_own_roots(roots, order.environ)
+        else:
+            trusted, places = trusted_in(hold.name, order.container.image, order.environ)
+        files = TrustFiles(trusted, places)  # while the gate makes its authority
         link.confirm_known()
         link.cover(order.environ)
     caller = order.environ | link.variables
@@ -208,15 +216,10 @@ def run_behind_gate(
     )
 
     trust: tuple[tuple[str, bytes], ...] = ()
-    trusted, places = roots, None
-    if roots:
-        from tidegate.runtime.trust import trust_files, trusting, with_own_roots
+    if files is not None:
+        from tidegate.runtime.trust import trusting
 
-        if order.container is None:
-            trusted = with_own_roots(roots, order.environ)
-        else:
-            trusted, places = trusted_in(hold.name, order.container.image, order.environ)
-        trust, environment = trust_files(trusted, link.authority, places), trusting(environment)
+        trust, environment = files.of(link.authority), trusting(environment)
 
     def launch(command: tuple[str, ...], phase: str, streams: StdioPlan) -> Front:
         spec = _spec(order, environment, streams).replace(argv=command, trust=trust)

@@ -16,7 +16,9 @@ What it does not do: look into a Java trust store that is named on a java comman
 from __future__ import annotations
 
 import os
+from binascii import a2b_base64
 
+from tidegate.inspect import der
 from tidegate.model.errors import StartError
 from tidegate.runtime.client_settings import TRUST
 from tidegate.runtime.own_roots import OPTIONS, STORE, configured, named_stores, usual_store
@@ -37,6 +39,11 @@ SYSTEM_BUNDLES = (
     "/etc/ssl/cert.pem",  # Alpine
 )
 _MOST = 1 << 24  # bytes of one file: the largest bundle in use has a quarter of a MiB
+_DATA = der.oid("1.2.840.113549.1.7.1")
+_CERTIFICATE_BAG, _X509 = der.oid("1.2.840.113549.1.12.10.1.3"), der.oid("1.2.840.113549.1.9.22.1")
+_FRIENDLY_NAME = der.oid("1.2.840.113549.1.9.20")
+# Java's own attribute: an entry without it is a certificate that is not trusted. The value is "for any purpose".
+_TRUSTED = der.sequence(der.oid("2.16.840.1.113894.746875.1.1"), der.tlv(der.SET, der.oid("2.5.29.37.0")))
 _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 
 
@@ -90,17 +97,32 @@ def need_roots(environ: Mapping[str, str], *, secrets: bool = False) -> str:
     return roots
 
 
+class TrustFiles:
+    """The files by which a task is told whom to trust; those over a distribution's `places` count only where one is.
+
+    What needs no authority is made at once, while the gate makes that.
+    """
+
+    __slots__ = ("_bags", "_places", "_roots")
+
+    def __init__(self, roots: str, places: Iterable[str] | None = None) -> None:
+        self._roots = roots
+        self._places = SYSTEM_BUNDLES if places is None else tuple(places)
+        self._bags = _bags(roots, "root")
+
+    def of(self, authority: Iterable[str]) -> tuple[tuple[str, bytes], ...]:
+        """Return them: (path, content)."""
+        own = "".join(one if one.endswith("\n") else f"{one}\n" for one in authority)
+        data = (self._roots + own).encode("latin-1")
+        store = _java_store((*self._bags, *_bags(own, "task")))
+        return ((BUNDLE, data), (JAVA, store), *((path, data) for path in self._places))
+
+
 def trust_files(
     roots: str, authority: Iterable[str], places: Iterable[str] | None = None
 ) -> tuple[tuple[str, bytes], ...]:
-    """Return the files of a task: (path, content); those over a distribution's `places` count only where one is.
-
-    Without `places` they are all that are known.
-    """
-    bundle = roots + "".join(one if one.endswith("\n") else f"{one}\n" for one in authority)
-    data = bundle.encode("ascii")
-    over = SYSTEM_BUNDLES if places is None else places
-    return ((BUNDLE, data), (JAVA, _java_store(bundle)), *((path, data) for path in over))
+    """Return the files of a task whose authority is known."""
+    return TrustFiles(roots, places).of(authority)
 
 
 def trusting(environment: Mapping[str, str]) -> dict[str, str]:
@@ -128,8 +150,8 @@ def _in_folder(folder: str) -> list[str]:
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.read(_MOST)
+        with open(path, "rb") as file:
+            return file.read(_MOST).decode("latin-1")
     except OSError:
         return ""  # nothing could be read from it before, either
 
@@ -137,34 +159,50 @@ def _read(path: str) -> str:
 def _certificates(text: str) -> list[str]:
     # Each block as it stands, without what is written around it.
     found = []
+    clean = not any(sign in text for sign in ("\r", "\t", " \n", "\n "))  # as nearly every bundle is
     at = text.find(_BEGIN)
     while at >= 0:
         end = text.find(_END, at)
         if end < 0:
             break
         block = text[at : end + len(_END)]
-        found.append("\n".join(line.strip() for line in block.splitlines()))
+        found.append(block if clean else "\n".join(line.strip() for line in block.splitlines()))
         at = text.find(_BEGIN, end)
     return found
 
 
-def _java_store(bundle: str) -> bytes:
-    # A trust store without a password: what is in it is public, and the JVM reads it without being told one.
-    import warnings
+def _bags(pem: str, alias: str) -> list[bytes]:
+    found = []
+    for number, one in enumerate(_certificates(pem)):
+        try:
+            certificate = a2b_base64(one[len(_BEGIN) : -len(_END)])
+        except ValueError:
+            continue  # it was no certificate before, either
+        if der.is_whole(certificate):
+            found.append(_bag(certificate, f"{alias}-{number}"))
+    return found
 
-    from cryptography import x509
-    from cryptography.hazmat.primitives.serialization import NoEncryption, pkcs12
 
-    certificates = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of roots with odd serial numbers, which are what they are
-        for number, one in enumerate(_certificates(bundle)):
-            try:
-                certificate = x509.load_pem_x509_certificate(one.encode("ascii"))
-            except ValueError:
-                continue  # some old root that this library refuses; Java would too
-            certificates.append(pkcs12.PKCS12Certificate(certificate, b"root-%d" % number))
-    return pkcs12.serialize_java_truststore(certificates, NoEncryption())
+def _java_store(bags: Iterable[bytes]) -> bytes:
+    # RFC 7292: certificates in the clear, with no password and no MAC. What is in it is public, the task cannot write
+    # it, and a JVM that is told no password reads it so. No library is loaded for it: each start would wait for that.
+    safe = der.tlv(der.OCTETS, der.sequence(*bags))
+    content = der.sequence(der.sequence(_DATA, der.tlv(0xA0, safe)))
+    return der.sequence(der.integer(3), der.sequence(_DATA, der.tlv(0xA0, der.tlv(der.OCTETS, content))))
+
+
+def _bag(certificate: bytes, alias: str) -> bytes:
+    # SEQUENCE {certBag, [0] {SEQUENCE {x509Certificate, [0] {OCTET STRING}}}, SET {trusted, friendlyName}}
+    name = der.sequence(_FRIENDLY_NAME, der.tlv(der.SET, der.tlv(der.BMP, alias.encode("utf-16-be"))))
+    attributes = der.tlv(der.SET, _TRUSTED, name)
+    size = len(certificate)
+    heads = []
+    for tag, before in ((der.OCTETS, b""), (0xA0, _X509), (der.SEQUENCE, b""), (0xA0, _CERTIFICATE_BAG)):
+        head = before + der.head(tag, size)
+        size += len(head)
+        heads.append(head)
+    heads.append(der.head(der.SEQUENCE, size + len(attributes)))
+    return b"".join((*reversed(heads), certificate, attributes))
 
 
 def renew_files(mounted: Mapping[str, str], files: Mapping[str, bytes]) -> None:

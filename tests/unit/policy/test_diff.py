@@ -14,8 +14,9 @@ from tidegate.model.rule import Layer, Origin, RuleLimits, only
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.decide import decide, matches_host
 from tidegate.policy.diff import diff
-from tidegate.policy.layers import command_line, join
+from tidegate.policy.layers import PolicyLayer, command_line, join
 from tidegate.policy.policy import Policy, make_policy
+from tidegate.policy.presets.compiled import READS
 from tidegate.policy.rows import rule_row
 from tidegate.policy.rules import RuleError, parse_rule
 
@@ -67,11 +68,21 @@ def test_the_default() -> None:
 
 def test_audit_is_wide() -> None:
     """A profile that allows everything shows as everything, public addresses as well."""
-    found = diff(join(), join(command_line(profile="audit")))
+    tunnel = PolicyLayer(Layer.USER, "u", registries="tunnel")
+    found = diff(join(tunnel), join(command_line(profile="audit")))
     runtime = [one for one in found.hosts if one.phase is Phase.RUNTIME]
     assert [one.hosts for one in runtime] == [("*",), ("every other public address",)]
     assert "pypi.org:443" in runtime[0].exceptions
     assert "and 9 more: ask → allow (profile audit)" in str(runtime[0])
+
+
+def test_what_lifts_read_only_registries_is_wide() -> None:
+    """INS-7, POL-14: the same hosts with more requests; the other way nothing is more."""
+    read, tunnel = (join(PolicyLayer(Layer.USER, "u", registries=word)) for word in ("read", "tunnel"))
+    found = [one for one in diff(read, tunnel).hosts if one.phase is Phase.RUNTIME]
+    assert {host for one in found for host in one.hosts} == {f"{host}:443" for host in READS if "google" not in host}
+    assert {one.also for one in found} == {"more methods", "more requests"}
+    assert not diff(tunnel, read)
 
 
 def test_wider_than_a_verdict() -> None:

@@ -13,7 +13,7 @@ import trustme
 
 from tidegate.runtime import trust
 from tidegate.runtime.client_settings import TRUST
-from tidegate.runtime.trust import BUNDLE, JAVA, SYSTEM_BUNDLES, roots_of, trust_files, trusting
+from tidegate.runtime.trust import BUNDLE, JAVA, SYSTEM_BUNDLES, TrustFiles, roots_of, trusting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +65,7 @@ def test_a_run_inside_a_run_does_not_grow(system: trustme.CA, tmp_path: Path) ->
     """B110: what a task within a task merges is there already; only its own authority is new."""
     del system
     authority = pem(trustme.CA())
-    bundle = dict(trust_files(roots_of({}), [authority]))[BUNDLE].decode()
+    bundle = dict(TrustFiles(roots_of({})).of([authority]))[BUNDLE].decode()
     (tmp_path / "ca.pem").write_text(bundle)
     inner = roots_of(dict.fromkeys(("SSL_CERT_FILE", "PIP_CERT", "GIT_SSL_CAINFO"), str(tmp_path / "ca.pem")))
     assert count(inner) == count(bundle) == 2
@@ -82,7 +82,7 @@ def test_every_variable_of_the_table_leads_to_the_bundle() -> None:
 def test_the_files_of_a_task(system: trustme.CA) -> None:
     """INS-2: the bundle holds roots and authority and is one that OpenSSL loads; it is what lies over the system's."""
     authority = pem(trustme.CA())
-    files = dict(trust_files(roots_of({}), [authority]))
+    files = dict(TrustFiles(roots_of({})).of([authority]))
     assert set(files) == {BUNDLE, JAVA, *trust.SYSTEM_BUNDLES}
     assert len(set(files.values())) == 2
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -95,7 +95,7 @@ def test_the_files_of_a_task(system: trustme.CA) -> None:
 def test_java_reads_its_trust_store_without_a_password(system: trustme.CA, tmp_path: Path) -> None:
     """INS-2: PKCS12, entries marked as trusted."""
     del system
-    (tmp_path / "ca.p12").write_bytes(dict(trust_files(roots_of({}), [pem(trustme.CA())]))[JAVA])
+    (tmp_path / "ca.p12").write_bytes(dict(TrustFiles(roots_of({})).of([pem(trustme.CA())]))[JAVA])
     argv = ["keytool", "-list", "-keystore", str(tmp_path / "ca.p12"), "-storetype", "PKCS12", "-storepass", ""]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     assert done.stdout.count("trustedCertEntry") == 2, done.stdout + done.stderr

@@ -179,8 +179,13 @@ def test_as_text_it_says_all_of_it(tidegate: Command) -> None:
     assert "no rule would allow it" in out
     _, out, _ = tidegate("policy", "explain", "github.com")
     assert "nobody is asked" in out
-    _, out, _ = tidegate("policy", "explain", "pypi.org")
-    assert "inspected  no" in out
+    Path("p.yaml").write_text("profile: balanced\nregistries: read\n", encoding="utf-8")
+    asked = ("policy", "explain", "--policy", "p.yaml", "pypi.org")
+    _, out, _ = tidegate(*asked)
+    assert "inspected  yes: package registries are read-only, which is judged inside TLS\n" in out
+    _, out, _ = tidegate(*asked, "--allow", "pypi.org:443")
+    assert "inspected  no: a tunnel, its bytes are not read; your rule pypi.org:443 (--allow) names no methods" in out
+    assert "and lifts the read-only table of pypi.org\n" in out
     assert "to allow it" not in out
 
 
