@@ -7,6 +7,8 @@ import os
 import re
 import secrets
 import shutil
+import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +29,7 @@ API = "api.anthropic.com"
 KEY = f"sk-ant-api03-Re4l{secrets.token_hex(12)}"  # of this process alone: the whole machine is searched for it
 AGENT = """\
 #!{python}
-import json, os, sys, urllib.error, urllib.request
+import json, os, sys, time, urllib.error, urllib.request
 words = sys.argv[1:]
 if words[:1] == ["--direct"]:
     words = words[1:]
@@ -37,6 +39,11 @@ key = os.environ.get("ANTHROPIC_API_KEY", "")
 print(key)
 for word in words:
     path, _, body = word.partition("=")
+    if path == "wait":
+        open("ready", "w").close()
+        while not os.path.exists("go"):
+            time.sleep(0.05)
+        continue
     host, slash, path = path.partition("/")
     request = urllib.request.Request(f"https://{{host or 'api.anthropic.com'}}/{{path}}", body.encode() or None)
     request.add_header("Content-Type", "application/json")
@@ -175,19 +182,39 @@ def test_what_is_no_key_is_said(product: Product) -> None:
     done = product.run(*HARNESS, "--", "claude", CALL)
     key, answers = said(done)
     assert (key, answers[0][0]) == ("none", 200)
-    assert "note: ANTHROPIC_API_KEY is in the task as it is, with no stand-in" in done.stderr
+    assert "note: ANTHROPIC_API_KEY is in the task as it is: no stand-in can be made for it" in done.stderr
 
 
 @pytest.mark.usefixtures("agents")
-def test_behind_a_server_calls_are_looked_at(product: Product, origin: Origin) -> None:
-    """INS-8: the guard is the server's; the key has no stand-in there yet, and a note says so."""
+def test_behind_a_server_too_and_for_the_agent_alone(product: Product, origin: Origin) -> None:
+    """POL-12, INS-8: its calls are looked at, its key is outside; another command of its task has neither."""
+    go, ready = product.folder / "go", product.folder / "ready"
+    shutil.copy(product.home / "agents" / "claude", product.folder / "other")
     with Served(product):
-        done = product.run(*HARNESS, "--", "claude", CALL, FETCH)
-        key, answers = said(done)
-        assert [status for status, _ in answers] == [200, 403]
-        assert key == KEY
-        assert "note: ANTHROPIC_API_KEY is in the task as it is, with no stand-in: tasks of the server" in done.stderr
-        assert origin.requests == 1
+        process = product.start(*HARNESS, "--", "claude", CALL, FETCH, "wait=", CALL)
+        try:
+            end = time.monotonic() + 50
+            while not ready.exists() and process.poll() is None and time.monotonic() < end:
+                time.sleep(0.05)
+            task = json.loads(product.tidegate("task", "list", "--json").stdout)[0]["id"]
+            before = origin.requests
+            other = product.tidegate("exec", task, "--", "./other", CALL)
+            key, answers = said(other)
+            assert (key, answers[0][0]) == (KEY, 0)
+            assert f"net: {API}:443 · refused, no rule allows it (no-rule)" in net_lines(other)
+            assert origin.requests == before
+        finally:
+            go.touch()
+            out, err = process.communicate(timeout=60)
+        key, answers = said(subprocess.CompletedProcess((), process.returncode, out, err))
+        assert [status for status, _ in answers] == [200, 403, 200]
+        assert (len(key), key != KEY) == (len(KEY), True)
+        assert KEY not in out + err
+        assert all(KEY.encode() in head for head in origin.heads)
+        assert origin.requests == 2
+        assert KEY not in product.tidegate("task", "list", "--json").stdout
+    found = [path for path in product.state.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    assert found == []
 
 
 @pytest.mark.usefixtures("agents", "origin")

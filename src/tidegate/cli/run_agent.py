@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from tidegate.cli.run_options import RunOptions
     from tidegate.policy.policy import Policy
     from tidegate.runtime.agent import Agent
-    from tidegate.runtime.link import Link
     from tidegate.runtime.task import Order
 
 
@@ -23,7 +22,7 @@ def agent_of(options: RunOptions, order: Order) -> Agent | None:
     """
     agent: Agent | None = None
     if options.harness:
-        agent = named_agent(options.harness, order.command[0], order.phase)
+        agent = named_agent(options.harness, order.command[0], order.phase, order.environ)
     elif options.container is None:  # what runs in one is the image's, of which nothing is known here
         written = (order.folder, *(share.path for share in options.shares if not share.readonly))
         agent = recognised_agent(order.command[0], order.phase, order.environ, order.folder, written)
@@ -32,18 +31,17 @@ def agent_of(options: RunOptions, order: Order) -> Agent | None:
     return agent
 
 
-def with_keys(order: Order, policy: Policy, link: Link) -> Order:
+def with_keys(order: Order, policy: Policy) -> Order:
     """Return the order with the keys of its model services, in place of which the task has stand-ins (INS-8)."""
     if not policy.guarded:
         return order
     from tidegate.runtime.model_keys import fit, keys_of
 
     found = keys_of(policy, order.environ, order.secrets)
-    keys = fit(found, order.environ) if link.takes_keys else ()
-    why = "no stand-in can be made for it" if link.takes_keys else "tasks of the server have none yet (--no-server)"
+    keys = fit(found, order.environ)
     for key in found:
         if key not in keys:
-            say(f"note: {key.variable} is in the task as it is, with no stand-in: {why}")
+            say(f"note: {key.variable} is in the task as it is: no stand-in can be made for it")
     return order.replace(keys=keys)
 
 

@@ -109,6 +109,7 @@ class InnerExchange(Exchange):
         data = super().receive()
         if self.down.ended:
             self.ending = True
+            self.more = self.more or bool(data)  # no event tells of the end that was read with these bytes
         return data
 
     # A request.

@@ -20,6 +20,7 @@ from tidegate.model.rule import NO_LIMITS
 from tidegate.model.verdict import Phase
 from tidegate.policy.alternatives import narrows, not_read
 from tidegate.policy.decide import decide
+from tidegate.policy.model_hosts import without_agent
 from tidegate.policy.scope import is_exempt, is_read
 
 TYPE_CHECKING = False
@@ -114,12 +115,12 @@ class GateTask:
 
     `connections` are those of its clients that are open now, `clients` their sockets' descriptors. `recorder` takes its
     events in place of the gate's own; where `asks` is false nobody is asked for it, and only what was answered before
-    counts (ASK-4).
+    counts (ASK-4). `agent` is false for a command that does not get what the task's agent gets (POL-12).
     """
 
     __slots__ = (
-        "_meters", "_plans", "asks", "captured", "clients", "connections", "family", "heads", "id", "inspector", "met",
-        "paused", "phase", "policy", "recorder", "redirects", "requests", "secrets", "synthetic",
+        "_meters", "_plans", "agent", "asks", "captured", "clients", "connections", "family", "heads", "id",
+        "inspector", "met", "paused", "phase", "policy", "recorder", "redirects", "requests", "secrets", "synthetic",
     )  # fmt: skip
 
     def __init__(
@@ -130,9 +131,11 @@ class GateTask:
         *,
         recorder: Recorder | None = None,
         asks: bool = True,
+        agent: bool = True,
     ) -> None:
         self.id = id
-        self.policy = policy
+        self.agent = agent
+        self.policy = policy if agent else without_agent(policy)
         self.phase = phase
         self.recorder = recorder
         self.asks = asks
@@ -155,7 +158,8 @@ class GateTask:
 
     def change(self, *, policy: Policy | None = None, phase: Phase | None = None) -> None:
         """Put another policy or phase in force for new connections; open ones stay as they are."""
-        self.policy = policy or self.policy
+        if policy is not None:
+            self.policy = policy if self.agent else without_agent(policy)
         self.phase = phase or self.phase
         self._forget()
         self._meters.clear()

@@ -47,9 +47,13 @@ def read(data: bytes) -> Any:
 
 
 def _parts(data: bytes) -> int:
-    # As many values as there are commas and openings outside of strings. One that is cut off counts too much at most.
-    bare = _STRINGS.sub(b"", data)
-    return bare.count(b",") + bare.count(b"[") + bare.count(b"{")
+    # As many values as there are commas and openings outside of strings; where there are few in all, that is enough.
+    count = _signs(data)
+    return count if count <= MOST_PARTS else _signs(_STRINGS.sub(b"", data))
+
+
+def _signs(data: bytes) -> int:
+    return data.count(b",") + data.count(b"[") + data.count(b"{")
 
 
 def plain(key: str) -> str:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from tidegate.model.destination import Destination
 from tidegate.model.host import canonical_host
+from tidegate.model.rule import Origin
 from tidegate.policy.decide import matches_host
-from tidegate.policy.rows import PORT, rule_of
+from tidegate.policy.index import RuleIndex
+from tidegate.policy.rows import ORIGIN, PORT, rule_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tidegate.policy.policy import Policy
     from tidegate.policy.rows import Row
 
 HTTPS = 443
@@ -28,6 +31,15 @@ MODEL_HOSTS = {
     "app.factory.ai": "factory",
 }
 """Host -> the service that answers there."""
+
+
+def without_agent(policy: Policy) -> Policy:
+    """Return the policy of a command that is not the agent: it has none of the agent's hosts (POL-12).
+
+    What is guarded stays so: whoever is let through to a model service by another rule is looked at too.
+    """
+    rows = tuple(row for row in policy.index.rows if row[ORIGIN] != Origin.HARNESS)
+    return policy if len(rows) == len(policy.index.rows) else policy.replace(index=RuleIndex(rows))
 
 
 def guarded_by(rows: Iterable[Row]) -> tuple[tuple[str, int], ...]:

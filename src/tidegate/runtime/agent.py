@@ -118,7 +118,20 @@ def find_harness(text: str) -> Harness:
     return known
 
 
-def named_agent(text: str, command: str, phase: str) -> Agent:
+def with_held_keys(harness: Harness, environ: Mapping[str, str]) -> Harness:
+    """Return the harness without the hosts that need another set of keys than the caller has."""
+    from tidegate.runtime.model_keys import variables_of
+
+    others = tuple(host for host in harness.hosts if not host.only_key)
+    if len(others) == len(harness.hosts):
+        return harness
+    taken = any(environ.get(name) for name in variables_of(harness_layer(harness, others).guarded))
+    kept = tuple(host for host in harness.hosts if not host.only_key or (environ.get(host.only_key) and not taken))
+    rules = {host.rule for host in kept}
+    return harness.replace(hosts=kept, model_api=tuple(rule for rule in harness.model_api if rule in rules))
+
+
+def named_agent(text: str, command: str, phase: str, environ: Mapping[str, str]) -> Agent:
     """Return the agent that `--harness` says this command is.
 
     Raises:
@@ -132,7 +145,7 @@ def named_agent(text: str, command: str, phase: str) -> Agent:
         )
     if phase != Phase.RUNTIME.value:
         raise UsageError("--harness has no meaning in the phase install", fix="leave --harness or --phase out")
-    return Agent(harness)
+    return Agent(with_held_keys(harness, environ))
 
 
 def recognised_agent(

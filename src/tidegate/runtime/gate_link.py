@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 class GateLink(Link):
     """A gate's process: its pid and our end of its channel."""
 
-    takes_keys = True
-
     def __init__(self, warn: Callable[[str], None]) -> None:
         ours, theirs = socketpair(AF_UNIX, SOCK_STREAM)
         self._open = os.memfd_create("tidegate-open")  # what it has open, for when it is killed (open_lines.py)

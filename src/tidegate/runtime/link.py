@@ -37,7 +37,6 @@ class Link:
     gone_late = GATE_GONE_LATE
     gone_early = "the gate ended before the task began"
     again = "run it again; if it stays, this is a bug of tidegate"
-    takes_keys = False  # whether it can give the task stand-ins for keys that the caller has
     pid = 0  # of a gate that is our child
     left_open: tuple[bytes, ...] = ()  # lines of what a gate that was killed had open, once it is closed
 

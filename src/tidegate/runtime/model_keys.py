@@ -45,6 +45,11 @@ docs.factory.ai/cli/droid-exec/overview.
 """
 
 
+def variables_of(guarded: Iterable[tuple[str, int]]) -> tuple[str, ...]:
+    """Return the variables that hold keys of the services at these places."""
+    return tuple(name for host, _ in guarded for name, _, _ in KEYS.get(MODEL_HOSTS.get(host, ""), ()))
+
+
 def keys_of(policy: Policy, environ: Mapping[str, str], others: Iterable[Stored]) -> tuple[Stored, ...]:
     """Return the keys that the caller has for guarded services, but for variables that other secrets are for."""
     hosts: dict[str, list[tuple[str, int]]] = {}

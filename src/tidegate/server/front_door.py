@@ -291,7 +291,7 @@ class _Front:
             policy = from_json(order["policy"]) if order["policy"] is not None else make_policy()  # none: no gate
             task, met = await self._registry.begin_run(order, policy, by=BY), order.get("met", {})
         try:
-            await self._start_exec(task, order, met)
+            await self._start_exec(task, order, met, agent=True)
         finally:
             if self._exec is None:  # it has no command with which it could end
                 await self._registry.end(task, by=BY)
@@ -315,19 +315,22 @@ class _Front:
         order: dict[str, Any],
         met: Mapping[str, Sequence[tuple[str, int]]],
         setup: tuple[str, ...] = (),
+        *,
+        agent: bool = False,
     ) -> None:
         phase = task.phase  # a set-up command changes it
         self._own_names = tuple(str(name) for name in order.get("own_names", ()))
         self._exec = self._registry.begin_exec(
             task, command=tuple(order["command"]), hold=order["hold"], ask=order.get("ask", "no"), say=self.say
         )
+        self._exec.agent = agent
         self._exec.met = {name: tuple((host, port) for host, port in places) for name, places in met.items()}
         if setup:
             await self._registry.begin_set_up(self._exec)
         await self._registry.publish(
             self._exec, tuple(Publish(tuple(at), *rest) for at, *rest in order.get("publish", ()))
         )
-        self.say(["ready", task.told(phase, setup, met)])
+        self.say(["ready", task.told(phase, setup, met, agent=agent)])
         if self._exec is not None and self._exec.ask == ASK:
             self._asking = self._exec
             self._terminals.join(self._exec)
@@ -351,7 +354,7 @@ class _Front:
     async def _cover(self, environ: dict[str, str]) -> None:
         exec_ = self._own()
         variables = await self._registry.give_secrets(exec_, environ)
-        self.say(["covered", {"variables": variables, "own": exec_.task.secrets.variables}])
+        self.say(["covered", {"variables": variables, "own": exec_.task.secrets.variables_of(agent=exec_.agent)}])
 
     async def _sockets(self, roles: list[str]) -> None:
         exec_ = self._own()

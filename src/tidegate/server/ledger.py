@@ -171,7 +171,7 @@ class Ledger:
 
     def secrets_given(self, exec_: Exec) -> None:
         """A command has its secrets: their names are said."""
-        self._write(exec_.task.id, task_lines.secrets_given(exec_.id, exec_.task.secrets.names))
+        self._write(exec_.task.id, task_lines.secrets_given(exec_.id, exec_.task.secrets.names_of(agent=exec_.agent)))
 
     def secret_used(self, exec_: Exec, name: str, host: str, port: int) -> None:
         """A command has used a secret at a host for the first time. On the gate's thread."""

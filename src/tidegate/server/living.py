@@ -114,9 +114,11 @@ class Living:
         return self.reading.authority if self.reading is not None else ()
 
     def told(
-        self, phase: Phase, setup: tuple[str, ...], met: Mapping[str, Sequence[tuple[str, int]]]
+        self, phase: Phase, setup: tuple[str, ...], met: Mapping[str, Sequence[tuple[str, int]]], *, agent: bool
     ) -> dict[str, Any]:
         """Return what a front is told of it before a command of its begins, which will be in this phase.
+
+        `agent` says that it is the one that the task was made for.
 
         Raises:
             StartError: as `reads`.
@@ -133,7 +135,7 @@ class Living:
             "met": met,
             "ports": {name: ports_of(policy, Phase(name)) for name in met},
             "authority": self.reads(policy),
-            "secrets": self.secrets.names,
+            "secrets": self.secrets.names_of(agent=agent),
         }
 
     @property
@@ -189,6 +191,7 @@ class Exec:
         self.say = say
         self.gate_task: GateTask | None = None
         self.books: ExecBooks | None = None
+        self.agent = False  # whether it is what the task was made for, with the hosts and keys of an agent (POL-12)
         self.vault: Vault | None = None  # where its task has secrets, once their values are there
         self.met: dict[str, tuple[tuple[str, int], ...]] = {}  # by phase: services of this machine that are met inside
         self._served: Served | None = None
@@ -232,8 +235,8 @@ class Exec:
         except BaseException:
             _close(sockets)
             raise
-        gate_task = GateTask(task.id, policy, task.phase, recorder=self.books, asks=self.ask != "no")
-        if task.secrets and self.vault is None:
+        gate_task = GateTask(task.id, policy, task.phase, recorder=self.books, asks=self.ask != "no", agent=self.agent)
+        if task.secrets.names_of(agent=self.agent) and self.vault is None:
             _close(sockets)
             raise StartError("the front did not ask for the task's secrets", code="secret")
         gate_task.pause(paused=task.paused)

@@ -184,6 +184,7 @@ class Register:
             by=by,
         )
         task.secrets = await in_thread(checked, self._state, order.get("secrets", ()), policy)
+        task.secrets.add_keys(order.get("keys", ()))
         task.roots = str(order.get("roots", ""))
         await self._adopt(task, order["log"], rotate=order["rotate"])
         return task

@@ -7,6 +7,7 @@ Rules of the file:
 * A value is asked of its source for each command, by the server, with the environment of whoever starts that command,
   and is in the memory of the gate from then on. One that has another shape by now does not get under the stand-in that
   the task has: the command does not start.
+* Keys of an agent's model (model_keys.py) are in no store, and are for the agent's own command alone (POL-12).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 from tidegate.model.errors import UsageError
 from tidegate.model.host import bracketed
 from tidegate.runtime.inspection import need_readable
+from tidegate.runtime.model_keys import from_plain
 from tidegate.runtime.secret_store import is_name, load_all
 
 if TYPE_CHECKING:
@@ -33,26 +35,33 @@ class TaskSecrets:
 
     def __init__(self, uses: Iterable[tuple[str, tuple[tuple[str, int], ...], str]] = ()) -> None:
         self.uses = tuple(uses)  # name, hosts, variable
+        self.keys: tuple[Stored, ...] = ()  # those of `uses` that are keys of an agent's model
         self.stand_ins: dict[str, str] = {}
         self.opening = asyncio.Lock()  # two commands that begin at once get one stand-in
 
     def __bool__(self) -> bool:
         return bool(self.uses)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Their names."""
-        return tuple(name for name, _hosts, _variable in self.uses)
+    def names_of(self, *, agent: bool) -> tuple[str, ...]:
+        """Return the names of those that a command has, the `agent`'s or another."""
+        count = len(self.uses) if agent else len(self.uses) - len(self.keys)
+        return tuple(name for name, _hosts, _variable in self.uses[:count])
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """The canonical hosts they are for."""
         return tuple(dict.fromkeys(host for _name, hosts, _variable in self.uses for host, _port in hosts))
 
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The variables that hold the stand-ins."""
-        return tuple(variable for _name, _hosts, variable in self.uses)
+    def add_keys(self, told: Iterable[Any]) -> None:
+        """Take the keys that a front has told of in as secrets."""
+        keys = from_plain(told)
+        self.keys += keys
+        self.uses += _used(keys)
+
+    def variables_of(self, *, agent: bool) -> tuple[str, ...]:
+        """Return the variables that hold the stand-ins of a command, of the `agent`'s or of another."""
+        count = len(self.uses) if agent else len(self.uses) - len(self.keys)
+        return tuple(variable for _name, _hosts, variable in self.uses[:count])
 
     def shown(self) -> list[dict[str, Any]]:
         """Return them as the API shows them: neither values nor stand-ins."""
@@ -67,7 +76,8 @@ class TaskSecrets:
 
     def kept(self) -> dict[str, Any]:
         """Return what a task's record keeps, as JSON has it."""
-        return {"uses": self.uses, "stand_ins": self.stand_ins}
+        keys = tuple((key.variable, key.hosts, key.place, key.field) for key in self.keys)
+        return {"uses": self.uses[: len(self.uses) - len(keys)], "stand_ins": self.stand_ins, "keys": keys}
 
     @classmethod
     def of_record(cls, kept: Mapping[str, Any] | None) -> TaskSecrets:
@@ -83,8 +93,13 @@ class TaskSecrets:
             for name, hosts, variable in kept["uses"]
         ]
         found = cls(uses)
+        found.add_keys(kept.get("keys", ()))
         found.stand_ins = {str(name): str(text) for name, text in kept["stand_ins"].items()}
         return found
+
+
+def _used(stored: Iterable[Stored]) -> tuple[tuple[str, tuple[tuple[str, int], ...], str], ...]:
+    return tuple((one.name, one.hosts, one.variable) for one in stored)
 
 
 def shown_hosts(hosts: Iterable[tuple[str, int]]) -> list[str]:
@@ -106,18 +121,19 @@ def checked(state: str, names: Iterable[str], policy: Policy) -> TaskSecrets:
     return TaskSecrets(_uses(state, wanted, policy))
 
 
-def _uses(state: str, names: Iterable[str], policy: Policy) -> list[tuple[str, tuple[tuple[str, int], ...], str]]:
+def _uses(state: str, names: Iterable[str], policy: Policy) -> tuple[tuple[str, tuple[tuple[str, int], ...], str], ...]:
     stored: tuple[Stored, ...] = load_all(state, names)
     need_readable(policy, stored)
-    return [(one.name, one.hosts, one.variable) for one in stored]
+    return _used(stored)
 
 
 def opened(
-    state: str, secrets: TaskSecrets, environ: Mapping[str, str], policy: Policy
+    state: str, secrets: TaskSecrets, environ: Mapping[str, str], policy: Policy, *, agent: bool = False
 ) -> tuple[Vault, dict[str, str]]:
     """Get the values, and return them with the variables that are another in the task. It may wait for a program.
 
-    Hosts and variables are those of now, where a person has set one of them again.
+    Hosts and variables are those of now, where a person has set one of them again. Keys are got for the `agent`'s
+    command alone.
 
     Raises:
         StartError: where one cannot be had or read, or does not fit the task's stand-in.
@@ -126,5 +142,6 @@ def opened(
     from tidegate.runtime.secret_sources import open_secrets
 
     keep_no_core()
-    secrets.uses = tuple(_uses(state, secrets.names, policy))
-    return open_secrets(state, secrets.names, environ, secrets.stand_ins)
+    stored = secrets.names_of(agent=False)
+    secrets.uses = _uses(state, stored, policy) + _used(secrets.keys)
+    return open_secrets(state, stored, environ, secrets.stand_ins, secrets.keys if agent else ())

@@ -183,7 +183,7 @@ class Registry(Returning):
         """
         if not exec_.task.secrets:
             return {}
-        vault, variables = await self._opened(exec_.task, environ)
+        vault, variables = await self._opened(exec_.task, environ, agent=exec_.agent)
         vault.used = partial(self._ledger.secret_used, exec_)
         exec_.vault = vault
         self._ledger.secrets_given(exec_)
@@ -196,12 +196,14 @@ class Registry(Returning):
             StartError, NotSavedError: as `give_secrets`.
         """
         authority = task.reads(task.policy_in_force())
-        variables = (await self._opened(task, environ))[1] if task.secrets else {}
-        return {"authority": authority, "variables": {name: variables[name] for name in task.secrets.variables}}
+        variables = (await self._opened(task, environ, agent=False))[1] if task.secrets else {}
+        own = task.secrets.variables_of(agent=False)
+        return {"authority": authority, "variables": {name: variables[name] for name in own}}
 
-    async def _opened(self, task: Living, environ: Mapping[str, str]) -> tuple[Vault, dict[str, str]]:
+    async def _opened(self, task: Living, environ: Mapping[str, str], *, agent: bool) -> tuple[Vault, dict[str, str]]:
         async with task.secrets.opening:
-            found = await in_thread(opened, self._state, task.secrets, environ, task.policy_in_force())
+            policy = task.policy_in_force()
+            found = await in_thread(lambda: opened(self._state, task.secrets, environ, policy, agent=agent))
             await self._ledger.keep(task)  # before it is in anybody's environment
         return found
 

@@ -11,6 +11,8 @@ from tidegate.model.destination import parse_authority
 from tidegate.model.reason import Reason
 from tidegate.model.rule import RuleLimits, only
 from tidegate.model.verdict import Phase, Verdict
+from tidegate.policy.harnesses import built_in, harness_layer
+from tidegate.policy.index import RuleIndex
 
 
 def test_a_plan_is_made_once_and_anew_after_a_change() -> None:
@@ -131,3 +133,28 @@ def test_commands_of_one_task_share_meters_names_and_the_bound() -> None:
     assert first.connections_of_all() == second.connections_of_all() == 7
     first.part()
     assert second.connections_of_all() == 4
+
+
+def test_a_command_that_is_not_the_agent_never_gets_its_hosts() -> None:
+    """POL-12: from the start, and after whatever change of the policy."""
+    layer = harness_layer(built_in("claude"))  # type: ignore[arg-type]
+    policy = policy_of("a.test")
+    policy = policy.replace(index=RuleIndex((*policy.index.rows, *layer.rows)), guarded=layer.guarded)
+    api, own = parse_authority("api.anthropic.com:443"), parse_authority("a.test:443")
+    for agent in (True, False):
+        task = GateTask("t1", policy, agent=agent)
+        for _ in range(2):
+            assert task.plan(api).decision.allowed is agent
+            assert task.plan(own).decision.allowed
+            task.change(policy=policy)
+
+
+def test_a_guarded_host_is_no_tunnel() -> None:
+    """INS-8: where nothing reads it, it is refused; the neighbour passes, and so does what is never inspected."""
+    guarded = policy_of("a.test", "b.test").replace(guarded=(("a.test", 443),))
+    task = GateTask("t1", guarded)
+    for host, reason in (("a.test", Reason.NOT_INSPECTABLE), ("b.test", None)):
+        decision = task.plan(parse_authority(f"{host}:443")).decision
+        assert task.limited(decision, 0.0, tunnel=True) is reason
+    task.change(policy=guarded.replace(never_inspected=guarded.index.rows[:1]))
+    assert task.limited(task.plan(parse_authority("a.test:443")).decision, 0.0, tunnel=True) is None

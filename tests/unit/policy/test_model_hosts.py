@@ -6,7 +6,9 @@ import pytest
 
 from tests.unit.policy.written import row
 from tidegate.model.host import canonical_host
-from tidegate.policy.model_hosts import MODEL_HOSTS, guarded_by
+from tidegate.policy.harnesses import built_in, harness_layer
+from tidegate.policy.model_hosts import MODEL_HOSTS, guarded_by, without_agent
+from tidegate.policy.policy import make_policy
 
 API = ("api.anthropic.com", 443)
 
@@ -32,3 +34,14 @@ def test_those_that_a_rule_matches(rules: list[str], guarded: tuple[tuple[str, i
 def test_they_are_canonical() -> None:
     """POL-3: they are compared as they stand."""
     assert all(canonical_host(host).text == host for host in MODEL_HOSTS)
+
+
+def test_a_command_that_is_not_the_agent_has_none_of_its_hosts() -> None:
+    """POL-12: the rules of a person stay, and what is guarded; without an agent the policy is the same."""
+    mine = row("b.test:443")
+    layer = harness_layer(built_in("claude"))  # type: ignore[arg-type]
+    policy = make_policy((mine, *layer.rows), guarded=layer.guarded)
+    left = without_agent(policy)
+    assert left.index.rows == (mine,)
+    assert left.guarded == (API,)
+    assert without_agent(left) is left

@@ -306,12 +306,12 @@ def test_a_name_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_named_harness_is_for_its_own_command() -> None:
     """A person's word suffices wherever the program lies, but only for the harness's command and phase (POL-12)."""
     for command in ("claude", "./claude", "/work/claude"):
-        assert named_agent("claude", command, "runtime") == Agent(built_in("claude"))  # type: ignore[arg-type]
+        assert named_agent("claude", command, "runtime", {}) == Agent(built_in("claude"))  # type: ignore[arg-type]
     for command in ("bash", "codex", "claude.sh", "env"):
         with pytest.raises(UsageError, match="is for the command 'claude'"):
-            named_agent("claude", command, "runtime")
+            named_agent("claude", command, "runtime", {})
     with pytest.raises(UsageError, match="no meaning in the phase install"):
-        named_agent("claude", "claude", "install")
+        named_agent("claude", "claude", "install", {})
 
 
 def test_one_that_knows_no_proxies_needs_capture() -> None:
@@ -365,3 +365,25 @@ def test_the_note_says_what_came_of_it() -> None:
         "harness claude adds api.anthropic.com:443, platform.claude.com:443, claude.ai:443 (unverified: claude.ai:443)"
     )
     assert Agent(Harness("none", "none")).note(join()) == "harness none adds no host"
+
+
+@pytest.mark.parametrize(
+    ("environ", "joins"),
+    [
+        ({}, False),
+        ({"ANTHROPIC_API_KEY": "x"}, True),
+        ({"ANTHROPIC_API_KEY": ""}, False),
+        ({"ANTHROPIC_API_KEY": "x", "FACTORY_API_KEY": "y"}, False),
+        ({"FACTORY_API_KEY": "y"}, False),
+    ],
+)
+def test_droid_reaches_anthropic_with_that_key_alone(environ: dict[str, str], joins: bool) -> None:
+    """INS-8: and is guarded there then; other harnesses are as they are."""
+    agent = named_agent("droid", "droid", "runtime", environ)
+    layer = agent.layer(None)
+    assert layer is not None
+    assert (("api.anthropic.com", 443) in layer.guarded) is joins
+    assert [row[0] for row in layer.rows][:2] == ["api.factory.ai:443", "app.factory.ai:443"]
+    assert ("api.factory.ai", 443) in layer.guarded
+    assert ("api.anthropic.com:443" in agent.harness.model_api) is joins
+    assert named_agent("claude", "claude", "runtime", environ).harness == built_in("claude")

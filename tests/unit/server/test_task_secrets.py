@@ -81,8 +81,29 @@ def test_where_it_belongs_is_what_a_person_said_last(tmp_path: Path) -> None:
     before = opened(str(tmp_path), found, {"MINE": VALUE}, POLICY)[1]["TOKEN"]
     keep(tmp_path, variable="OTHER")
     vault, variables = opened(str(tmp_path), found, {"MINE": VALUE}, POLICY)
-    assert (found.variables, variables["OTHER"]) == (("OTHER",), before)
+    assert (found.variables_of(agent=True), variables["OTHER"]) == (("OTHER",), before)
     assert vault.hosts == found.hosts
     never = join(load_policy(b"inspect: {never: [a.test]}\nnetwork: {runtime: {allow: [a.test]}}", "p", Layer.USER))
     with pytest.raises(StartError, match="inspect: never"):
         opened(str(tmp_path), found, {"MINE": VALUE}, never)
+
+
+def test_a_key_of_the_agents_model_is_the_agents_alone(tmp_path: Path) -> None:
+    """INS-8, POL-12: in no store, opened for its own command only, and kept in the record as names and a stand-in."""
+    keep(tmp_path)
+    found = checked(str(tmp_path), ["TOKEN"], POLICY)
+    key = "sk-abcdefgh12345678"
+    found.add_keys([["OPENAI_API_KEY", [["api.openai.com", 443]], "bearer", ""]])
+    environ = {"MINE": VALUE, "OPENAI_API_KEY": key}
+    vault, variables = opened(str(tmp_path), found, environ, POLICY, agent=True)
+    assert vault.belong("api.openai.com", 443)
+    assert len(variables["OPENAI_API_KEY"]) == len(key) != variables["OPENAI_API_KEY"].count(key)
+    assert found.variables_of(agent=True) == ("TOKEN", "OPENAI_API_KEY")
+    vault, variables = opened(str(tmp_path), found, environ, POLICY)
+    assert not vault.belong("api.openai.com", 443)
+    assert "OPENAI_API_KEY" not in variables
+    assert found.variables_of(agent=False) == ("TOKEN",)
+    text = json.dumps(found.kept())
+    assert key not in text
+    again = TaskSecrets.of_record(json.loads(text))
+    assert (again.uses, again.keys, again.stand_ins) == (found.uses, found.keys, found.stand_ins)

@@ -27,7 +27,7 @@ from tidegate.policy.loader import load_policy
 from tidegate.policy.policy import Policy
 from tidegate.policy.positions import on_screen
 from tidegate.policy.rules import RuleError
-from tidegate.runtime.agent import Agent, find_harness
+from tidegate.runtime.agent import Agent, find_harness, with_held_keys
 from tidegate.runtime.policy_sources import option_layer, policy_in_force, read_policy_file
 from tidegate.runtime.state import config_folder, state_folder
 
@@ -83,7 +83,7 @@ def policy_of_options(
         policy_file=policy_file,
         trust_folder=trust_folder,
         no_folder_policy=no_folder_policy,
-        agent=Agent(find_harness(harness)) if harness else None,
+        agent=Agent(with_held_keys(find_harness(harness), os.environ)) if harness else None,
     )
     warn(policy)
     return policy

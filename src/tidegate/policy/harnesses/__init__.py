@@ -31,7 +31,8 @@ HARNESS_NAMES = tuple(HARNESSES)
 class HarnessHost(Value):
     """A host that a harness needs: the rule's canonical text, whether that was checked, and where the rule stands.
 
-    `why` and `reference` are for people: what it is for, and what the check or the claim rests on.
+    `why` and `reference` are for people: what it is for, and what the check or the claim rests on. One with an
+    `only_key` joins where the caller's variables have that key, and no other of the harness's model services.
     """
 
     rule: str
@@ -39,6 +40,7 @@ class HarnessHost(Value):
     source: str = ""
     why: str = ""
     reference: str = ""
+    only_key: str = ""
 
 
 class Harness(Value):
@@ -72,9 +74,8 @@ def built_in(name: str) -> Harness | None:
         return None
     about, command, proxy_aware, hosts, model_api = found
     source = f"harness {name}"
-    return Harness(
-        name, command, about, proxy_aware, tuple(HarnessHost(rule, ok, source) for rule, ok in hosts), model_api
-    )
+    places = tuple(HarnessHost(rule, ok, source, only_key=key) for rule, ok, key in hosts)
+    return Harness(name, command, about, proxy_aware, places, model_api)
 
 
 def built_in_for(command: str) -> Harness | None:

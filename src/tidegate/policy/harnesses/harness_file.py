@@ -27,10 +27,11 @@ from tidegate.policy.reading import Reader
 from tidegate.policy.rules import RuleError, parse_rule
 
 HARNESS_KEYS: Final = ("name", "command", "about", "proxy_aware", "model_api", "network")
-HOST_KEYS: Final = ("host", "verified", "why", "source")
+HOST_KEYS: Final = ("host", "verified", "why", "source", "only_key")
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _COMMAND = re.compile(r"[A-Za-z0-9._+-]{1,64}")
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _MAX_RULE: Final = 600  # as in loader.py
 _MAX_TEXT: Final = 300
 _HINTS: Final = {
@@ -131,6 +132,9 @@ class _Loader:
                 found = value
             elif key == "verified":
                 about = about.replace(verified=read.flag(value, "'verified'") is True)
+            elif key == "only_key":
+                advice = "write the variable that holds the key, such as ANTHROPIC_API_KEY"
+                about = about.replace(only_key=self._matching(value, "'only_key'", _VARIABLE, advice))
             elif key == "why":
                 about = about.replace(why=self._line(value, "'why'"))
             else:

@@ -32,7 +32,7 @@ def test_it_is_what_the_files_say() -> None:
             harness.about,
             harness.command,
             harness.proxy_aware,
-            tuple((host.rule, host.verified) for host in harness.hosts),
+            tuple((host.rule, host.verified, host.only_key) for host in harness.hosts),
             harness.model_api,
         )
     assert subprocess.run([sys.executable, SCRIPT, "--check"], check=False).returncode == 0
@@ -51,11 +51,16 @@ def test_every_host_says_what_it_is_for_and_how_that_is_known(name: str) -> None
         assert ("(seen with " in host.why) is host.verified
 
 
-def test_the_two_that_there_are() -> None:
-    """Claude Code and Codex are there with their model's API verified (POL-12)."""
-    assert set(HARNESSES) == {"claude", "codex"}
+def test_those_that_there_are() -> None:
+    """Claude Code and Codex have their model's API verified, the others none (POL-12)."""
+    assert set(HARNESSES) == {"claude", "codex", "droid", "gemini"}
     apis = {name: [host.rule for host in harnesses.built_in(name).own_model_api] for name in HARNESSES}  # type: ignore[union-attr]
-    assert apis == {"claude": ["api.anthropic.com:443"], "codex": ["api.openai.com:443", "chatgpt.com:443"]}
+    assert apis == {
+        "claude": ["api.anthropic.com:443"],
+        "codex": ["api.openai.com:443", "chatgpt.com:443"],
+        "droid": [],
+        "gemini": [],
+    }
 
 
 def test_no_two_share_a_command() -> None:

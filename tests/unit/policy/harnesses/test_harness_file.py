@@ -97,7 +97,7 @@ def test_the_least() -> None:
         (with_hosts("['A.test', a.test.]"), "h.yaml:3:32: a host twice: 'a.test': keep one of them"),
         (with_hosts("[{verified: true}]"), "h.yaml:3:22: an entry of 'network.requires' names no host: write '{host: api.example.com:443, verified: false}'"),
         (with_hosts("[{host: a.test, verified: maybe}]"), "h.yaml:3:47: a text where a truth value belongs ('verified'): 'maybe': write true or false"),
-        (with_hosts("[{host: a.test, methods: [GET]}]"), "h.yaml:3:37: an entry of 'network.requires' has no such key: 'methods': write one of host, verified, why, source"),
+        (with_hosts("[{host: a.test, methods: [GET]}]"), "h.yaml:3:37: an entry of 'network.requires' has no such key: 'methods': write one of host, verified, why, source, only_key"),
         (with_hosts("[443]"), "h.yaml:3:22: a number where a text belongs (an entry of 'network.requires'): '443': write a host such as api.example.com:443"),
         (with_hosts('[{host: a.test, why: "a\\nb"}]'), "h.yaml:3:42: 'why' is no short line: 'a\\nb': write one line of at most 300 characters"),
         (with_hosts(f"[{'a' * 601}]"), f"h.yaml:3:22: longer than any name can be: '{'a' * 59}…': write a host such as api.example.com:443"),

@@ -151,7 +151,7 @@ def test_some_of_its_hosts() -> None:
 
 def test_those_that_come_along() -> None:
     """Each is found by its name and by its command, and by nothing else."""
-    assert HARNESS_NAMES == ("claude", "codex")
+    assert HARNESS_NAMES == ("claude", "codex", "droid", "gemini")
     for name in HARNESS_NAMES:
         harness = built_in(name)
         assert harness is not None
