@@ -301,3 +301,20 @@ def test_a_relay_that_is_stopped_is_noticed_and_goes_on(ways: Ways, sites: Lab) 
     assert busy.process.wait(PATIENCE) == 70
     until(lambda: WAY_GONE in busy.said, busy)
     until(lambda: not ways.left(), "containers were left")
+
+
+@pytest.mark.parametrize("ways", ["enter"], indirect=True)
+def test_a_command_that_takes_its_gates_port_meanwhile_is_ended(ways: Ways, sites: Lab) -> None:
+    """It harms itself alone: its gate cannot return, and it ends with 70 (HLD-7, HLD-8)."""
+    del sites
+    script = (
+        "while wget -q -O- http://a.test/ >/dev/null 2>&1; do echo ok; done; nc -l -p 3128 & echo taken; sleep 1000"
+    )
+    busy = ways.exec("--allow", "a.test:80", script=script)
+    until(lambda: "ok" in busy.lines, busy)
+    ways.launcher.server.kill()
+    until(lambda: "taken" in busy.lines, busy)
+    ways.launcher.server = Served(ways.launcher.product)
+    assert busy.process.wait(PATIENCE) == 70, busy
+    until(lambda: "stays cut off and it is being ended" in busy.said, busy)
+    until(lambda: not ways.left(), "containers were left")
