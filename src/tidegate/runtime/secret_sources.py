@@ -49,9 +49,11 @@ def open_secrets(
     kept = {} if kept is None else kept
     found = []
     own: dict[str, str] = {}
-    for stored in (*(load(state, name) for name in names), *keys):
+    wanted = [(name, load(state, name)) for name in names]
+    wanted += [(f"${key.variable}", key) for key in keys]  # a secret may be called like somebody's variable
+    for slot, stored in wanted:
         value = value_of(stored, state, environ)
-        placeholder = kept[stored.name].encode("ascii") if stored.name in kept else stand_in(stored, value)
+        placeholder = kept[slot].encode("ascii") if slot in kept else stand_in(stored, value)
         if not fits(value, placeholder):
             raise StartError(
                 f"the value of the secret {stored.name} has another shape than when the task began, and its stand-in"
@@ -59,7 +61,7 @@ def open_secrets(
                 fix="begin another task",
                 code="secret-shape",
             )
-        kept[stored.name] = placeholder.decode("ascii")
+        kept[slot] = placeholder.decode("ascii")
         field = stored.field.lower() if stored.place == "header" else stored.field
         place = Place(Where(stored.place), field.encode("ascii"))
         found.append(Secret(stored.name, stored.hosts, place, value, placeholder))

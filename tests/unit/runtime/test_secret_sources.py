@@ -107,3 +107,15 @@ def test_a_value_that_nothing_can_stand_for(tmp_path: Path) -> None:
     with pytest.raises(StartError, match="the secret TOKEN cannot be used") as caught:
         open_secrets(str(tmp_path), ["TOKEN"], {"MINE": "pässwörd"})
     assert "pässwörd" not in str(caught.value)
+
+
+def test_a_secret_may_be_called_like_the_variable_of_a_key(tmp_path: Path) -> None:
+    """INS-5, INS-8: each has a stand-in of its own, whatever their names are."""
+    named = Stored("API_KEY", (("a.test", 443),), "bearer", "", "OTHER", "env", ("MINE",))
+    secret_store.save(str(tmp_path), named)
+    key = Stored("API_KEY", (("b.test", 443),), "bearer", "", "API_KEY", "env", ("API_KEY",))
+    environ = {"MINE": VALUE, "API_KEY": VALUE[::-1] + "more"}
+    kept: dict[str, str] = {}
+    _vault, variables = open_secrets(str(tmp_path), ["API_KEY"], environ, kept, [key])
+    assert len(set(kept.values())) == 2
+    assert (len(variables["OTHER"]), len(variables["API_KEY"])) == (len(VALUE), len(VALUE) + 4)
