@@ -110,7 +110,12 @@ class House:
         environment = {"PATH": os.environ["PATH"], "HOME": str(self._folder)}
         with open(self._folder / f"{name}.log", "wb") as log:
             process = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=self._folder
+                ["setpriv", "--pdeathsig", "TERM", *argv],  # none outlives a test run that is killed
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                cwd=self._folder,
             )
         self._processes.append(process)
         end = time.monotonic() + _PATIENCE
@@ -172,9 +177,11 @@ class House:
 
     def close(self) -> None:
         """End everything and remove it."""
-        for process in self._processes:
-            process.terminate()
-        for process in self._processes:
-            process.wait(20)
-        self._stack.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        try:
+            for process in self._processes:
+                process.terminate()
+            for process in self._processes:
+                process.wait(_PATIENCE)
+            self._stack.close()
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
