@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from binascii import b2a_base64
+
 BOOLEAN, INTEGER, BITS, OCTETS, OBJECT, UTF8, UTC, GENERALIZED = 0x01, 0x02, 0x03, 0x04, 0x06, 0x0C, 0x17, 0x18
 BMP, SEQUENCE, SET = 0x1E, 0x30, 0x31
 
@@ -58,3 +60,10 @@ def is_whole(data: bytes) -> bool:
         at += size & 0x7F
         size = int.from_bytes(data[2:at], "big")
     return len(data) == at + size
+
+
+def pem(certificate: bytes) -> str:
+    """Return a certificate as PEM (RFC 7468)."""
+    text = b2a_base64(certificate, newline=False).decode("ascii")
+    lines = "\n".join(text[at : at + 64] for at in range(0, len(text), 64))
+    return f"-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n"

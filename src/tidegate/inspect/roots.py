@@ -14,7 +14,6 @@ Rules of the file:
 
 from __future__ import annotations
 
-import binascii
 import os
 import time
 from _sha1 import sha1
@@ -59,7 +58,7 @@ class Roots(Value):
     @property
     def pem(self) -> tuple[str, ...]:
         """What the task trusts. Public."""
-        return tuple(_pem(root) for root in (self.names, self.literals) if root)
+        return tuple(der.pem(root) for root in (self.names, self.literals) if root)
 
 
 def make_roots(scope: Scope, task: str, now: float, life: float = AUTHORITY_LIFE, key: Key | None = None) -> Roots:
@@ -126,9 +125,3 @@ def _time(seconds: float) -> bytes:
     if year < 2050:  # RFC 5280 section 4.1.2.5
         return der.tlv(der.UTC, b"%02d" % (year % 100), rest)
     return der.tlv(der.GENERALIZED, b"%04d" % year, rest)
-
-
-def _pem(root: bytes) -> str:
-    text = binascii.b2a_base64(root, newline=False).decode("ascii")
-    lines = "\n".join(text[at : at + 64] for at in range(0, len(text), 64))
-    return f"-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n"

@@ -14,7 +14,8 @@ It reads PEM, JKS and PKCS12, and of a tool's file one line. What it does not do
 from __future__ import annotations
 
 import os
-import re
+
+from tidegate.inspect.der import pem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +61,10 @@ def configured(environ: Mapping[str, str]) -> list[str]:
     found = []
     for variable, usual, word in _FILES:
         text = _text(_absolute(environ.get(variable) or usual, home))
+        if not text:
+            continue
+        import re  # each start would wait for it
+
         line = rf"^[ \t]*{word}[ \t]*[=:][ \t]*[\"']?([^\"'\n]+?)[\"']?[ \t]*$"
         found += [_absolute(path, home) for path in re.findall(line, text, re.IGNORECASE | re.MULTILINE)]
     return [path for path in dict.fromkeys(found) if path]
@@ -87,8 +92,6 @@ def usual_store(environ: Mapping[str, str]) -> str:
 
 def store(path: str, password: str) -> str:
     """Return the certificates that a Java trust store holds, as PEM; none where it cannot be read."""
-    import ssl
-
     try:
         if not os.path.isfile(path):
             return ""
@@ -97,7 +100,7 @@ def store(path: str, password: str) -> str:
         found = _jks(data) if data[:4] == b"\xfe\xed\xfe\xed" else _pkcs12(data, password)
     except (OSError, ValueError, IndexError):
         return ""
-    return "".join(ssl.DER_cert_to_PEM_cert(one) for one in found)
+    return "".join(pem(one) for one in found)
 
 
 def _jks(data: bytes) -> list[bytes]:
