@@ -97,6 +97,7 @@ def test_in_chunks_and_for_who_waits_to_be_asked(lab: Lab, inside: Start) -> Non
         (b'"' + bytes(MOST) + b'"', (JSON,), b"a body of more than 4 MiB is not read"),
         (SENT, (JSON, "X-Other: " + STANDS.decode()), b"belongs in body-field key, and was sent to a.test:443"),
     ],
+    ids=range(5),
 )
 def test_what_may_not_be_sent_is_not(lab: Lab, inside: Start, body: bytes, lines: tuple[str, ...], says: bytes) -> None:
     """INS-5, GAT-7: 403 that names the secret, a line of the journal; the origin hears nothing."""

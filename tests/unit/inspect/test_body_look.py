@@ -63,6 +63,7 @@ def test_what_has_no_fields_is_not_held(fields: tuple[tuple[bytes, bytes], ...],
         ((JSON,), bytes(MOST + 1), "a body of more than 4 MiB is not read"),
         ((JSON, (b"content-encoding", b"gzip")), coded(b" " * 1000 * 1000 + bytes(9 << 20), "gzip"), "belongs in"),
     ],
+    ids=range(7),
 )
 def test_what_cannot_be_read_is_refused(fields: tuple[tuple[bytes, bytes], ...], body: bytes, says: str) -> None:
     """INS-5: with the name of the secret, and nothing is held for it."""

@@ -12,7 +12,7 @@ from tidegate.inspect.coded_body import CodedError, TooLargeError, can_decode, d
 
 BODY = b'{"model": "x"}' * 50
 ZSTD = coded(BODY, "zstd")
-GZIP = gzip.compress(BODY)
+GZIP = gzip.compress(BODY, mtime=0)
 
 
 @pytest.mark.parametrize(("coding", "data"), [(b"", BODY), (b"identity", BODY), (b"gzip", GZIP), (b"zstd", ZSTD)])
