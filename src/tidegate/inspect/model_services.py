@@ -157,7 +157,7 @@ ANTHROPIC = Service(
         "https://docs.claude.com/en/docs/agents-and-tools/tool-use/overview",
         "https://docs.claude.com/en/docs/agents-and-tools/mcp-connector",
         "https://github.com/anthropics/anthropic-sdk-python/blob/main/src/anthropic/types/beta/beta_tool_union_param.py",
-        "https://www.npmjs.com/package/@anthropic-ai/claude-code",  # the rest, as 2.1.3xx has it
+        "https://www.npmjs.com/package/@anthropic-ai/claude-code",  # the rest, as 2.1.197 has it
     ),
 )
 
