@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import socket
+import ssl
+import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -345,3 +348,34 @@ def test_half_close_of_the_client_lets_the_answer_come(lab: Lab, inside: Start) 
         sock.sendall(get("a.test"))
         socket.socket.shutdown(sock, socket.SHUT_WR)
         assert answer(sock)[1] == b"xxxxx"
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_end_that_comes_with_the_handshake_is_seen(lab: Lab, inside: Start, whole: bool) -> None:
+    """GAT-5: a client's last handshake message, its request and its end at once: it is answered, or seen to be gone."""
+    lab.origin("counting", "1.2.3.4", 443, tls="a.test")
+    gate = inside("a.test:443")
+    sock = gate.gate.tunnel("a.test:443")
+    come, go = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = gate.context().wrap_bio(come, go, server_hostname="a.test")
+    while True:
+        try:
+            client.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            sock.sendall(go.read())
+            come.write(sock.recv(65536))
+    asked = get("a.test", "/", "Content-Length: 5", method="POST") + b"hello"
+    client.write(asked if whole else asked[:-1])
+    busy = threading.Event()
+    gate.gate.gate.post(lambda: (busy.set(), time.sleep(0.3)))  # so that all of it is there when the gate looks
+    assert busy.wait(10)
+    sock.sendall(go.read())
+    sock.shutdown(socket.SHUT_WR)
+    event = gate.gate.event()
+    assert event.reason is (Reason.ALLOWED if whole else Reason.CLIENT_GONE)
+    assert event.status == (200 if whole else 0)
+    sock.settimeout(10)
+    while sock.recv(65536):
+        pass
+    sock.close()
