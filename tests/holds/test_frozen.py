@@ -50,9 +50,12 @@ def test_an_engine_that_is_stopped_is_an_error_soon_and_the_server_goes_on() -> 
                     assert (one.returncode, out, err.count("\n")) == (78, "", 1), err
                     assert "docker did not answer within 20 seconds" in err
                 assert asked > 3
-                assert took < 60
+                assert took < 60, took
                 os.kill(daemon, signal.SIGCONT)
-                done = product.tidegate("exec", task, *words)
+                # It looks after its own parts first, which it did not hear from for a while.
+                late = time.monotonic() + 120
+                while (done := product.tidegate("exec", task, *words)).returncode and time.monotonic() < late:
+                    assert done.returncode == 78, done.stderr
                 assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
         finally:
             os.kill(daemon, signal.SIGCONT)
