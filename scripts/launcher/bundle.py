@@ -14,8 +14,9 @@ import sys
 SKIPPED = (
     "cli/policy", "cli/events", "cli/group", "policy/document", "policy/entry", "policy/loader", "policy/reading",
     "policy/requests", "policy/diff", "cli/serve", "cli/task", "server", "questions", "doctor", "holds/container",
-    "inspect/authority", "inspect/http2", "inspect/model", "inspect/placeholder", "inspect/scrub", "inspect/secrets",
-    "inspect/strict", "inspect/terminate", "cli/watch", "cli/api_client",
+    "inspect/authority", "inspect/body", "inspect/clean", "inspect/cod", "inspect/grpc", "inspect/http2",
+    "inspect/model", "inspect/placeholder", "inspect/scrub", "inspect/secrets", "inspect/strict",
+    "inspect/terminate", "cli/watch", "cli/api_client",
     "cli/actions", "cli/doctor", "cli/portal", "cli/token", "cli/settings", "cli/rules", "cli/living", "cli/log",
     "journal/verify", "runtime/ssh_", "runtime/ask",
 )  # fmt: skip

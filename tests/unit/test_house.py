@@ -13,6 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SOURCE = os.path.join(ROOT, "src", "tidegate")
@@ -164,6 +165,19 @@ def test_run_starts_lean() -> None:
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     assert not {name for name in done.stdout.split() if name.split(".")[0] in HEAVY}
+
+
+def test_a_whole_start_of_run_stays_lean(tmp_path: Path) -> None:
+    """A real `run true` loads nothing heavy in its front and its init, on its way neither (a user without a state)."""
+    boot = os.path.join(ROOT, "scripts", "launcher", "boot.py")
+    environment = os.path.dirname(os.path.dirname(sys.executable))
+    argv = [sys.executable, "-I", "-S", "-X", "importtime", boot, ROOT, environment, "run", "--", "true"]
+    env = os.environ | {"XDG_STATE_HOME": str(tmp_path)}
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=60)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    loaded = {line.rsplit("|", 1)[-1].strip() for line in lines}
+    assert "tidegate.cli.run" in loaded, done.stderr
+    assert not {name.split(".")[0] for name in loaded} & HEAVY
 
 
 def has_code(path: str) -> bool:

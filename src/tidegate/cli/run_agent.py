@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tidegate.cli.main import say
 from tidegate.runtime.agent import named_agent, recognised_agent, require_way_out
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidegate.cli.run_options import RunOptions
     from tidegate.policy.policy import Policy
