@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
+import subprocess
+import tarfile
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from bench.engines import image_tar
 from tests.engines import IMAGE
 from tests.holds import late
 from tests.product import Product
@@ -48,3 +52,38 @@ def test_a_late_socket_is_refused_and_a_shared_one_is_not(engine: tuple[str, dic
         assert (process.returncode, out) == (0, "ECONNREFUSED done done ECONNREFUSED\n"), err
         assert (late.reached(outside), late.reached(shared)) == (False, True)
     assert "can be reached" not in err
+
+
+def image_with_link(engine: tuple[str, dict[str, str]], link: Path, target: str) -> str:
+    """The image of the tests with one link more; its name."""
+    name = "tidegate-test-linked:1"
+    written = io.BytesIO(image_tar())
+    with tarfile.open(fileobj=written, mode="a") as tar:
+        one = tarfile.TarInfo(str(link).strip("/"))
+        one.type, one.linkname = tarfile.SYMTYPE, target
+        tar.addfile(one)
+    words = [engine[0], "import", "-", name]
+    subprocess.run(words, env={**os.environ, **engine[1]}, input=written.getvalue(), capture_output=True, check=True)
+    return name
+
+
+def test_an_image_does_not_lead_the_workspace_over_the_starter(
+    engine: tuple[str, dict[str, str]], product: Product
+) -> None:
+    """It knows where the starter was, and has a link to there: what runs first is not the workspace's (HLD-7, HLD-14).
+
+    The neighbour: the workspace is mounted where the link leads, so such an image is as good as another.
+    """
+    words = ("--hold", engine[0], "--image")
+    seen = product.run(*words, IMAGE, "--", "cat", "/proc/1/cmdline", timeout=late.PATIENCE).stdout
+    place, name = os.path.split(seen.split("\0", maxsplit=1)[0])
+    assert name == "init"
+    program = product.folder / "start"
+    program.write_text("#!/bin/sh\necho another program, unwatched\n")
+    program.chmod(0o755)
+    image = image_with_link(engine, product.folder, place)
+    try:
+        done = product.run(*words, image, "--", "sh", "-c", "ls; grep filters /proc/1/status", timeout=late.PATIENCE)
+    finally:
+        subprocess.run([engine[0], "rmi", image], env={**os.environ, **engine[1]}, capture_output=True, check=True)
+    assert (done.returncode, done.stdout.split()) == (0, ["start", "Seccomp_filters:", "2"]), done.stderr

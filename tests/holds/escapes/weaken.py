@@ -64,8 +64,8 @@ def nobody_to_hand_to(_order: dict[str, Any]) -> None:
     """A container in which the watcher's socket is not where its starter looks for it."""
     from tidegate.holds.container import starter
 
-    program = starter.program()
-    starter.program = lambda: program.replace(b"/socket\0", b"/sacket\0")
+    program = starter.program
+    starter.program = lambda folder: program(folder).replace(b"/socket\0", b"/sacket\0")
 
 
 @switch

@@ -19,15 +19,15 @@ each datum is that of `_data`. Each group of instructions stands with what it do
 
 from __future__ import annotations
 
+import os
 import struct
 
 from tidegate.holds import linux, seccomp
 from tidegate.holds.container.elf_program import BASE, HEADERS, elf_program
 from tidegate.holds.messages import unknown_machine
 
-FOLDER = "/.tidegate"
-"""Where the container has this program, the watcher's socket, and the init."""
-PROGRAM, SOCKET, INIT = f"{FOLDER}/start", f"{FOLDER}/socket", f"{FOLDER}/init"
+PROGRAM, SOCKET, INIT = "start", "socket", "init"
+"""What the container has in the starter's folder: this program, the watcher's socket, and the init."""
 TAKEN = b"w"
 """What goes both ways: with the listener, and back once somebody answers."""
 LISTENER = 9
@@ -95,8 +95,17 @@ _CODE = {
 }
 
 
-def program(machine: str = linux.MACHINE) -> bytes:
-    """The program, as an ELF file for this machine. Its arguments are what it executes.
+def place() -> str:
+    """A folder for one container to have it in, of a name that nobody knows before.
+
+    An engine follows the links of an image to where a mount goes. So an image that knew the name could have a link to
+    it where the workspace is mounted, and a program in the workspace would be the first of the container.
+    """
+    return f"/.tidegate-{os.urandom(8).hex()}"
+
+
+def program(folder: str, machine: str = linux.MACHINE) -> bytes:
+    """The program, as an ELF file for this machine, for this folder. Its arguments are what it executes.
 
     Raises:
         StartError: for a machine that there is no code for.
@@ -104,16 +113,16 @@ def program(machine: str = linux.MACHINE) -> bytes:
     if machine not in _CODE:
         raise unknown_machine()
     code = _CODE[machine]
-    return elf_program(machine, code + _data(machine, BASE + HEADERS + len(code)))
+    return elf_program(machine, code + _data(folder, machine, BASE + HEADERS + len(code)))
 
 
-def _data(machine: str, at: int) -> bytes:
+def _data(folder: str, machine: str, at: int) -> bytes:
     """What the code works on, where it is mapped at this address."""
     calls = seccomp.watched(machine)
     behind = at + _TEXT + len(SAYS)
     behind += -behind % 8
     parts = {
-        _ADDRESS: b"\1\0" + SOCKET.encode().ljust(_UNIX_LENGTH - 2, b"\0"),
+        _ADDRESS: b"\1\0" + f"{folder}/{SOCKET}".encode().ljust(_UNIX_LENGTH - 2, b"\0"),
         _FILTER: struct.pack("<HxxxxxxQ", len(calls) // 8, behind),  # struct sock_fprog
         # struct msghdr: name and length, parts and number, what is beside and length, flags
         _MESSAGE: struct.pack("<QIxxxxQQQQixxxx", 0, 0, at + _PART, 1, at + _BESIDE, 24, 0),

@@ -68,20 +68,21 @@ class Watching:
         self._rootless = engine.facts().rootless
         os.mkdir(self.folder)
         os.chmod(self.folder, 0o755)  # noqa: S103 - what leads to it is private
-        for inside, content in ((starter.PROGRAM, starter.program()), (starter.INIT, b"")):
-            path = os.path.join(self.folder, os.path.basename(inside))
+        self._inside = starter.place()
+        for name, content in ((starter.PROGRAM, starter.program(self._inside)), (starter.INIT, b"")):
+            path = os.path.join(self.folder, name)
             with open(path, "wb") as file:
                 file.write(content)
             os.chmod(path, 0o755)  # noqa: S103
-        self._door = listen_at(self.folder, os.path.basename(starter.SOCKET), socket.SOCK_SEQPACKET)
+        self._door = listen_at(self.folder, starter.SOCKET, socket.SOCK_SEQPACKET)
         self._heard, self._says = os.pipe()
         os.set_blocking(self._heard, False)
-        whole = ["--mount", f"type=bind,src={self.folder},dst={starter.FOLDER},readonly"]
-        self.mounts: tuple[str, ...] = (*whole, *file_mount(init, starter.INIT))
+        whole = ["--mount", f"type=bind,src={self.folder},dst={self._inside},readonly"]
+        self.mounts: tuple[str, ...] = (*whole, *file_mount(init, f"{self._inside}/{starter.INIT}"))
 
     def command(self, argv: Sequence[str]) -> tuple[str, ...]:
         """What the container runs."""
-        return (starter.PROGRAM, starter.INIT, "--", *argv)
+        return (f"{self._inside}/{starter.PROGRAM}", f"{self._inside}/{starter.INIT}", "--", *argv)
 
     def begin(self) -> int:
         """Fork the watcher, which waits for the container; its pid."""

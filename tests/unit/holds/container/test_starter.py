@@ -33,10 +33,10 @@ class Post:
     def __init__(self, folder: Path) -> None:
         self.door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.door.settimeout(PATIENCE)
-        self.door.bind(starter.SOCKET)
+        self.door.bind(str(folder / starter.SOCKET))
         self.door.listen()
         self.path = folder / "start"
-        self.path.write_bytes(starter.program())
+        self.path.write_bytes(starter.program(str(folder)))
         self.path.chmod(0o755)
         self.child: subprocess.Popen[bytes] | None = None
         self.peer: socket.socket | None = None
@@ -56,12 +56,11 @@ class Post:
 
 
 @pytest.fixture
-def post(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Post]:
+def post(tmp_path: Path) -> Iterator[Post]:
     """The program with a socket of this test's."""
     folder = tmp_path
     if len(os.fsencode(folder)) > 90:
         pytest.skip("the temporary folder's path is longer than the address of a unix socket")
-    monkeypatch.setattr(starter, "SOCKET", str(folder / "socket"))
     made = Post(folder)
     yield made
     made.door.close()
@@ -145,13 +144,13 @@ def test_connections_go_to_who_answers_and_nobody_else_can(post: Post) -> None:
 def test_another_machine_is_refused() -> None:
     """Where there is no code there is one clear error (HLD-7)."""
     with pytest.raises(StartError):
-        starter.program("riscv64")
+        starter.program("/x", "riscv64")
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_what_it_works_on_is_where_the_code_looks(machine: str) -> None:
     """The address of the data, as the first instruction has it, and each pointer in it (unix(7), seccomp(2))."""
-    made = starter.program(machine)
+    made = starter.program("/some/where", machine)
     code = len(starter._CODE[machine])
     if machine == "x86_64":
         (distance,) = struct.unpack_from("<i", made, HEADERS + 3)
@@ -160,7 +159,7 @@ def test_what_it_works_on_is_where_the_code_looks(machine: str) -> None:
         (word,) = struct.unpack_from("<I", made, HEADERS)
         assert (word >> 5 & 0x7FFFF) * 4 + (word >> 29 & 3) == code
     data, base = made[HEADERS + code :], 0x400000 + HEADERS + code
-    assert data[:2] + data[2:110].rstrip(b"\0") == b"\1\0" + starter.SOCKET.encode()
+    assert data[:2] + data[2:110].rstrip(b"\0") == b"\1\0/some/where/socket"
     count, calls = struct.unpack_from("<HxxxxxxQ", data, 112)
     name, length, parts, number, beside, size = struct.unpack_from("<QIxxxxQQQQ", data, 128)
     assert (name, length, number, size) == (0, 0, 1, 24)

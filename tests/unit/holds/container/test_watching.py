@@ -44,10 +44,14 @@ def test_the_container_starts_with_the_starter(tmp_path: Path) -> None:
     """It runs the starter, which runs an init, which runs the command; both are mounted and cannot be written."""
     made = watching.Watching(Told(PODMAN), str(tmp_path), [])
     try:
-        assert made.command(("a", "b")) == (starter.PROGRAM, starter.INIT, "--", "a", "b")
+        start, init, *rest = made.command(("a", "b"))
+        folder = os.path.dirname(start)
+        assert (start, init, rest) == (f"{folder}/start", f"{folder}/init", ["--", "a", "b"])
+        assert f"dst={folder},readonly" in made.mounts[1]
+        assert f"dst={init},readonly" in made.mounts[3]
         assert [one.endswith(",readonly") for one in made.mounts] == [False, True, False, True]
         assert sorted(os.listdir(made.folder)) == ["init", "socket", "start"]
-        assert (tmp_path / "start" / "start").read_bytes() == starter.program()
+        assert (tmp_path / "start" / "start").read_bytes() == starter.program(folder)
         assert not made.has_begun()
     finally:
         made.close()
@@ -60,7 +64,7 @@ WATCHED = """
     from tidegate.holds.container.engine import Engine, Facts
     place = sys.argv[1]
     os.chdir(place)
-    starter.SOCKET = place + '/start/socket'
+    starter.place = lambda: place + '/start'
     engine = Engine('docker', {})
     engine._facts = Facts('1', rootless=False, in_vm=False, system='')
     made = watching.Watching(engine, place, [place + '/shared'])
