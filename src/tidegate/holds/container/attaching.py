@@ -16,7 +16,7 @@ import socket
 
 from tidegate.holds.container.enter import check_here, close_namespaces, join, namespaces_of, serve_inside
 from tidegate.holds.container.transport import Way
-from tidegate.holds.container.weakness import weaknesses
+from tidegate.holds.container.weakness import folders_with_sockets, weaknesses
 from tidegate.model.errors import StartError
 
 TYPE_CHECKING = False
@@ -47,7 +47,7 @@ class Attached:
         self.variables = {name: value for name, _, value in (str(text).partition("=") for text in texts)}
         self.pid = engine.pid(container)
         check_here(engine, self.id, self.pid)
-        weak = weaknesses(found)
+        weak = [*weaknesses(found), *folders_with_sockets(found, engine.environ)]
         other = networks_of(found) - _ALONE
         if other:
             weak.append(f"it has another network ({', '.join(sorted(other))})")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from tidegate.holds.container.engine import PODMAN
-from tidegate.holds.container.weakness import is_engines_socket
+from tidegate.holds.container.weakness import is_engines_socket, sockets_below
 from tidegate.holds.mountinfo import is_within
 from tidegate.model.errors import StartError
 
@@ -49,6 +49,13 @@ def mounts_of(spec: LaunchSpec, plan: Plan, engine: str) -> list[str]:
         if is_engines_socket(path):
             raise StartError(
                 f"{path} is an engine's socket: whoever has it owns this machine", fix="leave it out", code="share"
+            )
+        held = sockets_below(path, os.environ) if path != spec.workspace else []
+        if held:
+            raise StartError(
+                f"{held[0]} is an engine's socket, which is in {path}: whoever has it owns this machine",
+                fix="share the folders beside it that it needs, one by one",
+                code="share",
             )
         found[path] = _bind(path, readonly=readonly)
         given.append(path)

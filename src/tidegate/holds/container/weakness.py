@@ -9,6 +9,9 @@ from __future__ import annotations
 import os
 import re
 
+from tidegate.holds.mountinfo import is_within
+from tidegate.holds.sockets import listed_sockets
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,6 +48,17 @@ def weaknesses(found: Mapping[str, Any]) -> list[str]:
     return weak
 
 
+def folders_with_sockets(found: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
+    """The folders of this machine in it in which an engine listens."""
+    mounts = [one for one in found.get("Mounts") or () if one.get("Type", "bind") == "bind"]
+    weak = []
+    for source in (str(one.get("Source", "")) for one in mounts):
+        held = [path for path in sockets_below(source, environ) if path != os.path.realpath(source)]
+        if held and os.path.realpath(source) not in _WHOLE:
+            weak.append(f"it has {source} of this machine, with an engine's socket in it ({held[0]})")
+    return weak
+
+
 def added_mounts(found: Mapping[str, Any], asked: Sequence[str]) -> list[str]:
     """What it has of this machine that was not asked for with these options of `create`: an engine's own defaults.
 
@@ -76,3 +90,11 @@ def other_proxies(found: Mapping[str, Any], env: Mapping[str, str]) -> list[str]
 def is_engines_socket(path: str) -> bool:
     """Whether this is the socket of an engine, or was when somebody named it so."""
     return os.path.basename(os.path.realpath(path)) in _SOCKETS or os.path.basename(path) in _SOCKETS
+
+
+def sockets_below(folder: str, environ: Mapping[str, str]) -> list[str]:
+    """Where engines listen at or below this path: of this machine's network, or one that these variables name."""
+    named = (environ.get(name, "").partition("unix://")[2] for name in ("DOCKER_HOST", "CONTAINER_HOST"))
+    there = [*filter(is_engines_socket, listed_sockets()), *filter(os.path.isabs, named)]
+    real = os.path.realpath(folder)
+    return sorted({path for path in map(os.path.realpath, there) if is_within(path, real)})

@@ -76,6 +76,19 @@ def test_an_engines_socket_is_refused(tmp_path: Path) -> None:
             view(tmp_path / "work", shares=(Share(str(path)),))
 
 
+def test_a_folder_with_an_engines_socket_is_refused(tmp_path: Path) -> None:
+    """However deep it lies; with another socket, or where it is gone, the folder is shared (B79, HLD-14)."""
+    (tmp_path / "work").mkdir()
+    share = tmp_path / "run"
+    (share / "podman").mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as engine, socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(share / "other.sock"))
+        assert f"type=bind,src={share},dst={share}" in view(tmp_path / "work", shares=(Share(str(share)),))
+        engine.bind(str(share / "podman" / "podman.sock"))
+        with pytest.raises(StartError, match=r"podman\.sock is an engine's socket, which is in"):
+            view(tmp_path / "work", shares=(Share(str(share)),))
+
+
 @pytest.mark.parametrize("name", ["with,comma", 'with"quote', "with\nline"])
 def test_a_name_that_an_engine_would_read_as_more_is_refused(tmp_path: Path, name: str) -> None:
     """A folder's name cannot add an option of its own to the mount (HLD-13)."""

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidegate.holds.container.weakness import added_mounts, is_engines_socket, other_proxies, weaknesses
+from tidegate.holds.container.weakness import (
+    added_mounts,
+    folders_with_sockets,
+    is_engines_socket,
+    other_proxies,
+    weaknesses,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,3 +89,24 @@ def test_a_link_to_a_socket_is_that_socket(tmp_path: Path) -> None:
     os.symlink("/run/docker.sock", tmp_path / "harmless")
     assert is_engines_socket(str(tmp_path / "harmless"))
     assert not is_engines_socket(str(tmp_path / "other.sock"))
+
+
+def test_a_folder_in_which_an_engine_listens_is_named(tmp_path: Path) -> None:
+    """Of one who started it otherwise (`attach`): by its usual name, or the one that a variable gives it (HLD-4, B79).
+
+    The neighbours: a folder beside it, and one with a socket of somebody else's.
+    """
+    for name in ("docker", "own", "other"):
+        (tmp_path / name).mkdir()
+
+    def weak(name: str) -> list[str]:
+        mounts = [{"Type": "bind", "Source": str(tmp_path / name), "Destination": "/x"}]
+        return folders_with_sockets({"Mounts": mounts}, {"DOCKER_HOST": f"unix://{tmp_path}/own/mine"})
+
+    with socket.socket(socket.AF_UNIX) as engine, socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(tmp_path / "other" / "a.sock"))
+        engine.bind(str(tmp_path / "docker" / "docker.sock"))
+        (one,) = weak("docker")
+        assert f"{tmp_path}/docker/docker.sock" in one
+        assert len(weak("own")) == 1
+        assert weak("other") == []
