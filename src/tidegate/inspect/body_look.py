@@ -71,7 +71,7 @@ class BodyGuard:
 class BodyLook:
     """One request: model.seams.Look."""
 
-    __slots__ = ("_guard", "_held", "_kind", "_parts", "_place", "_secrets", "body", "coding", "path", "reason", "why")
+    __slots__ = ("_guard", "_held", "_kind", "_place", "_raw", "_secrets", "body", "coding", "path", "reason", "why")
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class BodyLook:
         self._place = place
         self._secrets = secrets
         self._kind = kind
-        self._parts: list[bytes] = []
+        self._raw = bytearray()  # one piece: a chunk may be a byte
         self._held = 0
         self.coding = coding
         self.body = bool(kind)
@@ -104,7 +104,7 @@ class BodyLook:
     def take(self, data: bytes | memoryview) -> None:
         """Take bytes of the body."""
         if not self.why and self._charge(len(data)):
-            self._parts.append(bytes(data))
+            self._raw += data
 
     def _charge(self, size: int) -> bool:
         if self._held + size > MOST:
@@ -120,8 +120,8 @@ class BodyLook:
         """The body is whole: return what is to be sent in its place, unless `why` says now why it is not."""
         if self.why:
             return b""
-        raw = b"".join(self._parts)
-        self._parts.clear()
+        raw = bytes(self._raw)
+        self._raw.clear()
         data = b""
         try:
             data = decoded(self.coding, raw, MOST)
@@ -143,7 +143,7 @@ class BodyLook:
         """Give back what is held for it."""
         self._guard.left += self._held
         self._held = 0
-        self._parts.clear()
+        self._raw.clear()
 
     def answer(self, line: str) -> bytes:
         """Return the body of the answer that refuses."""

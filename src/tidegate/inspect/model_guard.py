@@ -123,6 +123,8 @@ class _Looked:
         self._anywhere = {plain(name): name for name in shape.anywhere}
         self._links = {plain(name): name for name in shape.links}
         self._tool_keys = {plain(name) for name in shape.tool_keys}
+        self._types = frozenset(kind for kind in shape.types if kind[-1] != "*")
+        self._begin = tuple(kind[:-1] for kind in shape.types if kind[-1] == "*")
 
     def why(self, one: dict[str, Any]) -> str:
         """Why this object is in no call that passes, '' where it may be."""
@@ -138,7 +140,7 @@ class _Looked:
                 target = value.get("url") if isinstance(value, dict) else value
                 if not isinstance(target, str) or not target.startswith("data:"):
                     return f"it has '{self._links[name]}' that is no data: URL, which the service fetches"
-            if name == "type" and isinstance(value, str) and any(_is_kind(kind, value) for kind in self._shape.types):
+            if name == "type" and isinstance(value, str) and (value in self._types or value.startswith(self._begin)):
                 return f"it has a part of the type {ascii(value)[:80]}, which the service fetches or carries out"
         return ""
 

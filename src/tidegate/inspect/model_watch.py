@@ -80,14 +80,14 @@ class Guard:
 class Look:
     """One request. `why` says why it is refused, '' while it is not; `body` whether its body is to be fed."""
 
-    __slots__ = ("_call", "_coding", "_guard", "_held", "_parts", "_service", "body", "path", "reason", "why")
+    __slots__ = ("_call", "_coding", "_guard", "_held", "_raw", "_service", "body", "path", "reason", "why")
 
     def __init__(self, guard: Guard, service: Service, target: bytes) -> None:
         self._guard = guard
         self._service = service
         self._call: Call | None = None
         self._coding = b""
-        self._parts: list[bytes] = []
+        self._raw = bytearray()  # one piece: a chunk may be a byte
         self._held = 0  # of the guard's room
         self.path = target.partition(b"?")[0].decode("latin-1")[:_SHOWN]
         self.reason = Reason.ALLOWED
@@ -110,7 +110,7 @@ class Look:
     def take(self, data: bytes | memoryview) -> None:
         """Take bytes of the body."""
         if not self.why and self._charge(len(data)):
-            self._parts.append(bytes(data))
+            self._raw += data
 
     def _charge(self, size: int) -> bool:
         if self._held + size > MOST:
@@ -127,8 +127,8 @@ class Look:
         call = self._call
         if self.why or call is None or call.shape is None:
             return b""
-        raw = b"".join(self._parts)
-        self._parts.clear()
+        raw = bytes(self._raw)
+        self._raw.clear()
         try:
             data = decoded(self._coding, raw, MOST)
         except TooLargeError as error:
@@ -149,7 +149,7 @@ class Look:
         """Give back the room that this one took; the second call and later ones do nothing."""
         self._guard.left += self._held
         self._held = 0
-        self._parts.clear()
+        self._raw.clear()
 
     def answer(self, line: str) -> bytes:
         """Return the body of the answer that refuses, as the service would say it, in ASCII."""

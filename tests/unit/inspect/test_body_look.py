@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from tests.coded import coded
@@ -87,3 +89,18 @@ def test_all_that_wait_are_bounded() -> None:
     first.let_go()
     third.take(bytes(80))
     assert third.why == ""
+
+
+def test_a_body_in_the_smallest_of_pieces_takes_no_more_room_than_it_is_said_to() -> None:
+    """INS-5: what is held is bounded in memory, also where each chunk of it has two bytes."""
+    one = look(BodyGuard({PLACE: [KEY]}, print), JSON)
+    piece = memoryview(b"ab")
+    tracemalloc.start()
+    try:
+        for _ in range(200_000):
+            one.take(piece)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * 400_000
+    one.let_go()

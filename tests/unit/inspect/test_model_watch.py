@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -129,3 +130,18 @@ def test_a_refusal_has_the_form_of_the_service() -> None:
     factory.take(BAD)
     factory.done()
     assert json.loads(factory.answer("no"))["type"] == "error"  # the shape of the path, not of the host
+
+
+def test_a_body_in_the_smallest_of_pieces_takes_no_more_room_than_it_is_said_to() -> None:
+    """INS-8: 128 MiB of a task are held at most, also where each chunk has two bytes, and nobody else pays for it."""
+    one = look(Guard([API]))
+    piece = memoryview(b"ab")
+    tracemalloc.start()
+    try:
+        for _ in range(200_000):
+            one.take(piece)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * 400_000
+    one.let_go()

@@ -100,6 +100,23 @@ def test_more_parts_than_are_looked_at_are_unclear(one: str) -> None:
     assert read(json.dumps([text, text]).encode()) == [text, text]
 
 
+@pytest.mark.parametrize("text", ['",' * MOST_PARTS, '\\",' * MOST_PARTS, "\\," * MOST_PARTS, '\\\\"[' * MOST_PARTS])
+def test_only_what_stands_outside_of_strings_is_a_part(text: str) -> None:
+    """INS-8: quotes and backslashes in a string end it nowhere, and what stands behind a string is counted."""
+    assert read(json.dumps([text, text]).encode()) == [text, text]
+    with pytest.raises(UnclearError, match="more than"):
+        read(json.dumps([text, *range(MOST_PARTS)]).encode())
+
+
+def test_a_text_of_strings_alone_has_too_many_parts() -> None:
+    """INS-8: as a list and as an object; strings of as many parts as may be are read."""
+    few = ["a"] * (MOST_PARTS - 1)
+    assert read(json.dumps(few).encode()) == few
+    for text in (json.dumps([""] * (3 * MOST_PARTS)), '""' * (3 * MOST_PARTS), '{"a":"b",' * (2 * MOST_PARTS)):
+        with pytest.raises(UnclearError, match=r"more than|no JSON"):
+            read(text.encode())
+
+
 @pytest.mark.parametrize("data", [b'"' + b'\\"' * 2_000_000, b'["' + b"\\\\" * 1_000_000, b'"' * 2_000_001])
 def test_a_text_without_an_end_costs_no_more_than_its_length(data: bytes) -> None:
     """INS-8: whoever sends it waits as long as for any other; a search that begins anew at each quote takes hours."""
