@@ -74,17 +74,13 @@ class CleanBody:
         return b""
 
     def more(self) -> bytes:
-        """Return the next piece, b"" only where none is pending.
+        """Go one step on and return the next piece, b"" also where it comes to nothing.
 
         Raises:
             WireError: as `feed`.
         """
         decoding = self._decoding
-        while decoding is not None and decoding.pending:
-            clean = self._looked(decoding.take())
-            if clean:
-                return clean
-        return b""
+        return b"" if decoding is None or not decoding.pending else self._looked(decoding.take())
 
     def _looked(self, data: bytes) -> bytes:
         return self._scrub.feed(data if self._messages is None else self._messages.feed(data))

@@ -10,6 +10,7 @@ from tidegate.inspect.codings import CODINGS, Decoding
 from tidegate.wire.errors import WireError
 
 PLAIN = (b"", b"identity")
+_MEMBERS = 16  # a body is of one; each costs time in which nobody else is served
 
 
 class CodedError(ValueError):
@@ -36,7 +37,7 @@ def decoded(coding: bytes, data: bytes, most: int) -> bytes:
         return data
     parts, size = [], 0
     try:
-        decoding = Decoding((coding,))
+        decoding = Decoding((coding,), _MEMBERS)
         decoding.put(data)
         while decoding.pending:
             part = decoding.take()

@@ -5,8 +5,11 @@ Rules of the file:
 * Bytes are put in as they come and taken out a piece at a time, so memory is bounded whatever they grow to: what was
   put in, a piece for each coding, and the library's own window (32 KiB of zlib, 16 MiB of Brotli, 8 MiB of Zstandard:
   RFC 9659). What a sender has flushed comes out at once, which is how events stream.
+* To take once is one step of each coding in a row, so that nobody else waits long: bytes that come to nothing (empty
+  members, empty blocks) may be many, and pieces of them are b"".
 * What grows beyond every measure is refused: `FREE` bytes, and `RATIO` for each byte that came, in every coding of a
-  row. So is an end in the middle, and what stands behind the end.
+  row. So are more members than `MEMBERS` and one for each `MEMBER_BYTES` that came: each costs as much as a thousand
+  bytes. So is an end in the middle, and what stands behind the end.
 * A coding that is not here is not asked for (`acceptable`), and an answer in it cannot be read.
 
 Brotli and Zstandard are packages of the extra `inspect`; where one is absent, its coding is not here.
@@ -30,31 +33,54 @@ if TYPE_CHECKING:
 
         pending: bool
         whole: bool
+        members: int
 
         def put(self, data: bytes) -> None:
             """Take bytes behind those that are not taken out yet."""
 
         def take(self) -> bytes:
-            """Return about a piece at most, b"" only once nothing waits."""
+            """Go one step on: return about a piece at most."""
 
 
 PIECE = 1 << 16
 FREE = 1 << 20
 RATIO = 256
 """Bytes out for one in. Text shrinks to a tenth, logs to a fiftieth; deflate's most is 1032, the others have none."""
+STEP = 1 << 14  # bytes that go in at once
+_FIRST = 1 << 10  # of a member: what is behind its end comes out again, and is copied
+MEMBERS = 1024
+MEMBER_BYTES = 64  # a gzip member that says anything has 21, a Zstandard frame 10
 MOST_CODINGS = 3  # in a row; more than one is hardly met
+_NAMES = frozenset(
+    (
+        b"br",
+        b"zstd",
+        b"compress",
+        b"x-compress",
+        b"exi",
+        b"pack200-gzip",
+        b"dcb",
+        b"dcz",
+        b"aes128gcm",
+        b"snappy",
+        b"lz4",
+    )
+)
+"""Codings that may not be here, of IANA's registry and of gRPC's servers."""
 _WINDOW_LOG = 23  # 8 MiB, RFC 9659 section 2
 
 
 class _Zlib:
     """gzip (RFC 1952), also of several members, and deflate: of RFC 1950, or bare as some send it."""
 
-    __slots__ = ("_engine", "_gzip", "_input", "pending", "whole")
+    __slots__ = ("_engine", "_gzip", "_input", "_step", "members", "pending", "whole")
 
     def __init__(self, *, gzip: bool) -> None:
         self._engine: Any = None
         self._gzip = gzip
-        self._input = b""
+        self._input = bytearray()
+        self._step = _FIRST
+        self.members = 0
         self.pending = False
         self.whole = True
 
@@ -63,48 +89,50 @@ class _Zlib:
         self.pending = True
 
     def take(self) -> bytes:
-        while self.pending:
-            if self._engine is None and not self._begin():
-                self.pending = False
-                break
-            engine = self._engine
-            out: bytes = engine.decompress(self._input, PIECE)
-            self._input = engine.unconsumed_tail
-            self.whole = engine.eof
-            if engine.eof:
-                self._input = engine.unused_data
-                self._engine = None
-                self.pending = bool(self._input)
-                if self._input and not self._gzip:
-                    raise _broken("deflate", "bytes stand behind its end")
-            else:
-                self.pending = bool(self._input) or len(out) >= PIECE
-            if out:
-                return out
-        return b""
+        if self._engine is None and not self._begin():
+            self.pending = False
+            return b""
+        engine, waiting = self._engine, self._input
+        part = waiting[: self._step]
+        out: bytes = engine.decompress(part, PIECE)
+        self.whole = engine.eof
+        if engine.eof:
+            del waiting[: len(part) - len(engine.unused_data)]
+            self._engine = None
+            self.pending = bool(waiting)
+            if waiting and not self._gzip:
+                raise _broken("deflate", "bytes stand behind its end")
+        else:
+            del waiting[: len(part) - len(engine.unconsumed_tail)]
+            self._step = STEP
+            self.pending = bool(waiting) or len(out) >= PIECE
+        return out
 
     def _begin(self) -> bool:
         data = self._input
         if self._gzip:
             self._engine = zlib.decompressobj(zlib.MAX_WBITS | 16)
-            return bool(data)
-        self.whole = not data
-        if len(data) < 2:
-            return False
-        # RFC 1950 section 2.2: the method is 8, and both bytes are a multiple of 31.
-        wrapped = data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
-        self._engine = zlib.decompressobj(zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
+        else:
+            self.whole = not data
+            if len(data) < 2:
+                return False
+            # RFC 1950 section 2.2: the method is 8, and both bytes are a multiple of 31.
+            wrapped = data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
+            self._engine = zlib.decompressobj(zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
+        self._step = _FIRST
+        self.members += 1
         return True
 
 
 class _Brotli:
     """Brotli (RFC 7932)."""
 
-    __slots__ = ("_engine", "_input", "pending", "whole")
+    __slots__ = ("_engine", "_input", "members", "pending", "whole")
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
-        self._input = b""
+        self._input = bytearray()
+        self.members = 1
         self.pending = False
         self.whole = True
 
@@ -115,7 +143,8 @@ class _Brotli:
     def take(self) -> bytes:
         engine, data = self._engine, b""
         if engine.can_accept_more_data():
-            data, self._input = self._input, b""
+            data = bytes(self._input[:STEP])
+            del self._input[:STEP]
         out: bytes = engine.process(data, output_buffer_limit=PIECE)
         self.whole = engine.is_finished() and not self._input
         # That it could take more does not mean that no output waits: only an empty piece does.
@@ -127,12 +156,14 @@ class _Brotli:
 class _Zstd:
     """Zstandard (RFC 8878), also of several frames."""
 
-    __slots__ = ("_engine", "_input", "_make", "pending", "whole")
+    __slots__ = ("_engine", "_input", "_make", "_step", "members", "pending", "whole")
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
         self._engine: Any = None
-        self._input = b""
+        self._input = bytearray()
+        self._step = _FIRST
+        self.members = 0
         self.pending = False
         self.whole = True
 
@@ -141,23 +172,24 @@ class _Zstd:
         self.pending = True
 
     def take(self) -> bytes:
-        while self.pending:
-            if self._engine is None:
-                self._engine = self._make()
-            engine, data = self._engine, b""
-            if engine.needs_input:
-                data, self._input = self._input, b""
-            out: bytes = engine.decompress(data, max_length=PIECE)
-            self.whole = engine.eof
-            if engine.eof:
-                self._input = engine.unused_data + self._input
-                self._engine = None
-                self.pending = bool(self._input)
-            else:
-                self.pending = bool(self._input) or not engine.needs_input
-            if out:
-                return out
-        return b""
+        if self._engine is None:
+            self._engine = self._make()
+            self._step = _FIRST
+            self.members += 1
+        engine, data = self._engine, b""
+        if engine.needs_input:
+            data = bytes(self._input[: self._step])
+            del self._input[: self._step]
+            self._step = STEP
+        out: bytes = engine.decompress(data, max_length=PIECE)
+        self.whole = engine.eof
+        if engine.eof:
+            self._input[:0] = engine.unused_data
+            self._engine = None
+            self.pending = bool(self._input)
+        else:
+            self.pending = bool(self._input) or not engine.needs_input
+        return out
 
 
 def _found() -> tuple[dict[bytes, Callable[[], Layer]], tuple[type[Exception], ...]]:
@@ -202,11 +234,14 @@ def acceptable(values: Iterable[bytes]) -> bytes:
 
 
 class Decoding:
-    """One body with codings, named in the order in which they were applied."""
+    """One body with codings, named in the order in which they were applied.
 
-    __slots__ = ("_came", "_layers", "_made")
+    `members` are how many it may have, 0 for as many as a long answer has.
+    """
 
-    def __init__(self, codings: Sequence[bytes]) -> None:
+    __slots__ = ("_came", "_layers", "_made", "_members")
+
+    def __init__(self, codings: Sequence[bytes], members: int = 0) -> None:
         """Begin.
 
         Raises:
@@ -215,14 +250,13 @@ class Decoding:
         if len(codings) > MOST_CODINGS:
             raise WireError(Reason.UPSTREAM_RESPONSE, f"it has more than {MOST_CODINGS} content codings")
         unknown = next((one for one in codings if one not in CODINGS), None)
-        if unknown is not None:
-            raise WireError(
-                Reason.UPSTREAM_RESPONSE,
-                f"its content coding {ascii(unknown.decode('latin-1'))[:40]} was not asked for",
-            )
+        if unknown is not None:  # what is no coding's name is not repeated: it may be a value
+            named = f" {unknown.decode('ascii')!r}" if unknown in _NAMES else ""
+            raise WireError(Reason.UPSTREAM_RESPONSE, f"its content coding{named} was not asked for")
         self._layers = [CODINGS[one]() for one in reversed(codings)]
         self._made = [0] * len(codings)
         self._came = 0
+        self._members = members
 
     @property
     def pending(self) -> bool:
@@ -236,7 +270,7 @@ class Decoding:
             self._layers[0].put(data)
 
     def take(self) -> bytes:
-        """Return about a piece at most, b"" once nothing is pending.
+        """Go one step on and return about a piece at most; b"" also where more is pending.
 
         Raises:
             WireError: UPSTREAM_RESPONSE where it cannot be taken off, or grows beyond measure.
@@ -248,17 +282,17 @@ class Decoding:
 
     def _pull(self, at: int) -> bytes:
         layer = self._layers[at]
-        while True:
-            out = layer.take() if layer.pending else b""
-            if out:
-                self._made[at] += len(out)
-                if self._made[at] > FREE + RATIO * self._came:
-                    raise WireError(Reason.UPSTREAM_RESPONSE, "it expands beyond measure when it is decompressed")
-                return out
-            more = self._pull(at - 1) if at else b""
-            if not more:
-                return b""
+        if at and not layer.pending and (more := self._pull(at - 1)):
             layer.put(more)
+        if not layer.pending:
+            return b""
+        out = layer.take()
+        self._made[at] += len(out)
+        if self._made[at] > FREE + RATIO * self._came:
+            raise WireError(Reason.UPSTREAM_RESPONSE, "it expands beyond measure when it is decompressed")
+        if layer.members > (self._members or MEMBERS + self._came // MEMBER_BYTES):
+            raise _broken("the coding", "it has more members than anybody needs")
+        return out
 
     def end(self) -> None:
         """Take note that nothing more comes.

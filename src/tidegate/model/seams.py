@@ -195,7 +195,7 @@ class Scrub(Protocol):
         """Take bytes; return what can be passed on."""
 
     def more(self) -> bytes:
-        """Return the next piece, b"" only where none is pending."""
+        """Go one step on and return the next piece, b"" also where it comes to nothing."""
 
     def end(self) -> bytes:
         """Return what is left."""

@@ -66,3 +66,11 @@ def test_one_that_is_just_too_large() -> None:
     assert decoded(b"gzip", GZIP, len(BODY)) == BODY
     with pytest.raises(TooLargeError):
         decoded(b"gzip", GZIP, len(BODY) - 1)
+
+
+def test_a_body_is_of_few_members() -> None:
+    """INS-5, INS-8: a task that sends a million of them would hold up everybody behind the gate."""
+    assert decoded(b"gzip", GZIP * 16, 1 << 20) == BODY * 16
+    for coding, empty in ((b"gzip", gzip.compress(b"")), (b"zstd", coded(b"", "zstd"))):
+        with pytest.raises(CodedError, match="members"):
+            decoded(coding, empty * 17, 1 << 20)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tracemalloc
+import zlib
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,16 @@ from hypothesis import strategies as st
 
 from tests.coded import Coder, coded
 from tidegate.inspect import codings
-from tidegate.inspect.codings import FREE, MOST_CODINGS, PIECE, RATIO, Decoding, acceptable
+from tidegate.inspect.codings import (
+    FREE,
+    MEMBER_BYTES,
+    MEMBERS,
+    MOST_CODINGS,
+    PIECE,
+    RATIO,
+    Decoding,
+    acceptable,
+)
 from tidegate.wire.errors import WireError
 
 KINDS = ("gzip", "deflate", "raw-deflate", "br", "zstd")
@@ -196,3 +206,43 @@ def test_whatever_comes_is_a_value_or_an_error(data: bytes, kind: str, step: int
             assert body is not packed
         else:
             assert body is not packed or out == data
+
+
+EMPTY = {"gzip": coded(b"", "gzip"), "zstd": coded(b"", "zstd")}
+
+
+@pytest.mark.parametrize("kind", EMPTY)
+def test_members_are_bounded_by_what_came(kind: str) -> None:
+    """INS-5, B118: thousands of empty ones cost seconds in which nobody is served, and say nothing."""
+    empty = EMPTY[kind]
+    with pytest.raises(WireError, match="more members"):
+        taken(Decoding(names(kind)), empty * (3 * MEMBERS), 1 << 16)
+    assert taken(Decoding(names(kind)), (empty + coded(b"said", kind)) * (MEMBERS // 2), 1 << 16) == b"said" * (
+        MEMBERS // 2
+    )
+    row = coded(random.Random(2).randbytes(3 * MEMBER_BYTES), kind)  # of ordinary ones there may be any number
+    assert len(taken(Decoding(names(kind)), row * (4 * MEMBERS), 1 << 16)) == 4 * MEMBERS * 3 * MEMBER_BYTES
+    with pytest.raises(WireError, match="more members"):
+        taken(Decoding(names(kind), 16), row * 17, 1 << 16)
+    assert len(taken(Decoding(names(kind), 16), row * 16, 1 << 16)) == 16 * 3 * MEMBER_BYTES
+
+
+def test_one_step_is_a_step_where_much_comes_to_nothing() -> None:
+    """INS-5, B119: a few KiB that grow to megabytes of empty blocks in another coding hold nobody up meanwhile."""
+    blocks = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
+    head = blocks.compress(b"") + blocks.flush(zlib.Z_SYNC_FLUSH)
+    packed = coded(head + b"\0\0\0\xff\xff" * 100_000 + blocks.compress(b"said") + blocks.flush(), "gzip")
+    decoding, sizes = Decoding(names("gzip", "gzip")), []
+    measured(decoding, packed, sizes)
+    decoding.end()
+    assert sum(sizes) == 4
+    assert len(sizes) > 500_000 // PIECE
+
+
+def test_what_is_no_name_of_a_coding_is_not_repeated() -> None:
+    """INS-5: a server may put a value anywhere; errors never have one. The names that are known help."""
+    with pytest.raises(WireError) as met:
+        Decoding([b"ghp_0123456789abcdef"])
+    assert "ghp_" not in met.value.detail
+    with pytest.raises(WireError, match="'compress'"):
+        Decoding([b"compress"])
