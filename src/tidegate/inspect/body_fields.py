@@ -5,6 +5,8 @@ Rules of the file:
 * The value is put into the bytes as they came: numbers, spaces and the order of keys stay as they were.
 * A stand-in in another field, or in a name, stops the request, and so does one in a body that readers could read
   differently. A body in which none can be passes as it is, whatever else it is.
+* A body is read at once, in which nobody else is served: of one with more parts than any that has a secret, a stand-in
+  stops the request, and a form that hides as many in escapes does.
 
 Names: of a form, the parameter's; of JSON, keys from the outermost on with dots between (`auth.token`). Lists do not
 count: `keys.token` is met in each object of the list `keys`.
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
     from tidegate.inspect.secrets import Secret
 
 JSON, FORM, PARTS = "json", "form", "parts"
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]', re.DOTALL)
+MOST_PARTS = 50_000  # values of JSON, fields of a form, escapes of a form
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]', re.DOTALL)  # possessive: it keeps no way back
 
 
 class FieldError(ValueError):
@@ -63,6 +66,10 @@ def put_values(kind: str, data: bytes, secrets: Sequence[Secret], put: set[str])
 
 
 def _form(data: bytes, secrets: Sequence[Secret], put: set[str]) -> bytes:
+    if b"%" not in data and not any(secret.placeholder in data for secret in secrets):
+        return data
+    if data.count(b"&") >= MOST_PARTS or data.count(b"%") > MOST_PARTS:
+        raise FieldError(secrets[0].name, f"and a form of more than {MOST_PARTS} fields or escapes is not read")
     swapped = []
     for one in data.split(b"&"):
         name, equals, value = one.partition(b"=")
@@ -89,26 +96,30 @@ def _json(data: bytes, secrets: Sequence[Secret], put: set[str]) -> bytes:
     if b"\\" not in data and not any(secret.placeholder in data for secret in secrets):
         return data
     try:
-        strict_json.read(data)
+        strict_json.read(data, MOST_PARTS)
     except strict_json.UnclearError as error:
         found = [secret for secret in secrets if secret.placeholder in data]
         if found:
             raise FieldError(found[0].name, f"and {error}") from None
         return data  # what an escape may hide in it is worth nothing
     text = data.decode()
+    placeholders = [secret.placeholder.decode("ascii") for secret in secrets]
     parts: list[str] = []
     at = 0
     for start, end, path, key in _strings(text):
-        said = json.loads(text[start:end])
+        raw = text[start:end]
+        if "\\" not in raw and not any(one in raw for one in placeholders):
+            continue
+        said = json.loads(raw)
         swapped = said
-        for secret in secrets:
-            placeholder = secret.placeholder.decode("ascii")
+        for secret, placeholder in zip(secrets, placeholders, strict=True):
             if placeholder not in said:
                 continue
             if key:
                 raise FieldError(secret.name, "and was sent as a name")
-            if path != secret.place.name.decode("ascii"):
-                raise FieldError(secret.name, f"and was sent in the field {_shown(path)}")
+            named = ".".join(map(json.loads, path))
+            if named != secret.place.name.decode("ascii"):
+                raise FieldError(secret.name, f"and was sent in the field {_shown(named)}")
             swapped = swapped.replace(placeholder, secret.value.decode("ascii"))
             put.add(secret.name)
         if swapped is not said:
@@ -117,9 +128,9 @@ def _json(data: bytes, secrets: Sequence[Secret], put: set[str]) -> bytes:
     return "".join((*parts, text[at:])).encode()
 
 
-def _strings(text: str) -> Iterator[tuple[int, int, str, bool]]:
-    """Yield each string of a valid text: where it begins and ends, its path, and whether it is a key."""
-    path: list[str] = []  # of the objects that are open
+def _strings(text: str) -> Iterator[tuple[int, int, list[str], bool]]:
+    """Yield each string of a valid text: where it begins and ends, its path as it is now, and whether it is a key."""
+    path: list[str] = []  # the key in each open object, as it is written
     inside: list[bool] = []  # whether each open container is an object
     key = False  # a key comes next
     for token in _TOKEN.finditer(text):
@@ -128,7 +139,7 @@ def _strings(text: str) -> Iterator[tuple[int, int, str, bool]]:
             inside.append(sign == "{")
             key = sign == "{"
             if key:
-                path.append("")
+                path.append('""')
         elif sign in "}]":
             if inside.pop():
                 path.pop()
@@ -138,9 +149,9 @@ def _strings(text: str) -> Iterator[tuple[int, int, str, bool]]:
         elif sign == ":":
             key = False
         else:
-            yield token.start(), token.end(), ".".join(path), key
+            yield token.start(), token.end(), path, key
             if key:
-                path[-1] = json.loads(token[0])
+                path[-1] = token[0]
 
 
 def _shown(name: str) -> str:

@@ -5,7 +5,8 @@ of messages is the protocol's own: no Content-Encoding tells of it. Servers are 
 (`ASKED_BY`), which some do not heed.
 
 Invariant: what comes out has no compressed message in it, and says the same. A plain one passes as it comes; of a
-compressed one all has to be there, so it is bounded.
+compressed one all has to be there, so it is bounded. So is what all of a body expand to, as of any other coding: what
+comes out of one read is there at once.
 
 Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md, PROTOCOL-WEB.md beside it, and
 https://connectrpc.com/docs/protocol (streaming).
@@ -13,7 +14,7 @@ https://connectrpc.com/docs/protocol (streaming).
 
 from __future__ import annotations
 
-from tidegate.inspect.codings import Decoding
+from tidegate.inspect.codings import FREE, RATIO, Decoding
 from tidegate.model.reason import Reason
 from tidegate.wire.errors import WireError
 
@@ -22,6 +23,7 @@ SAID_BY = frozenset({b"grpc-encoding", b"connect-content-encoding"})
 MOST_PACKED = 1 << 20
 MOST_PLAIN = 4 << 20
 """Bytes of a message that is compressed. gRPC's own default is that nobody takes more than 4 MiB."""
+_MEMBERS = 16  # of one message
 _PREFIX = 5
 _COMPRESSED = 1
 _KINDS = (b"application/grpc", b"application/connect+")
@@ -30,7 +32,7 @@ _KINDS = (b"application/grpc", b"application/connect+")
 class Messages:
     """One body. `coding` is that of its compressed messages, b"" where there are to be none."""
 
-    __slots__ = ("_coding", "_left", "_packed", "_prefix", "coded")
+    __slots__ = ("_came", "_coding", "_left", "_made", "_packed", "_prefix", "coded")
 
     def __init__(self, coding: bytes) -> None:
         """Begin.
@@ -43,6 +45,7 @@ class Messages:
         self._prefix = b""
         self._packed: bytearray | None = None
         self._left = 0
+        self._came = self._made = 0  # bytes: all of them, and those that compressed messages became
         if coding:
             Decoding([coding])
 
@@ -54,6 +57,7 @@ class Messages:
         """
         out: list[bytes] = []
         at = 0
+        self._came += len(data)
         while at < len(data):
             if self._left:
                 part = data[at : at + self._left]
@@ -87,7 +91,7 @@ class Messages:
         return b"" if self._left else self._plain(prefix[:1])
 
     def _plain(self, packed: bytes) -> bytes:
-        decoding = Decoding([self._coding])
+        decoding = Decoding([self._coding], _MEMBERS)
         decoding.put(packed[1:])
         parts, size = [], 0
         while decoding.pending:
@@ -95,7 +99,10 @@ class Messages:
             size += len(parts[-1])
             if size > MOST_PLAIN:
                 raise WireError(Reason.UPSTREAM_RESPONSE, f"a message of it expands beyond {MOST_PLAIN} bytes")
+            if self._made + size > FREE + RATIO * self._came:
+                raise WireError(Reason.UPSTREAM_RESPONSE, "it expands beyond measure when it is decompressed")
         decoding.end()
+        self._made += size
         return bytes([packed[0] & ~_COMPRESSED]) + size.to_bytes(4) + b"".join(parts)
 
 

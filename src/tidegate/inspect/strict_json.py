@@ -24,14 +24,14 @@ class UnclearError(ValueError):
     """Two readers could differ on it, or it is no JSON; says why without repeating what it says."""
 
 
-def read(data: bytes) -> Any:
-    """Return the value of a text.
+def read(data: bytes, most: int = MOST_PARTS) -> Any:
+    """Return the value of a text of at most so many parts.
 
     Raises:
         UnclearError: see the head of the file.
     """
-    if len(data) > MOST_PARTS and _parts(data) > MOST_PARTS:
-        raise UnclearError(f"the body has more than {MOST_PARTS} parts")
+    if len(data) > most and _parts(data, most) > most:
+        raise UnclearError(f"the body has more than {most} parts")
     try:
         value = json.loads(
             data.decode(), object_pairs_hook=_object, parse_constant=_constant, parse_float=_number, parse_int=_integer
@@ -44,15 +44,15 @@ def read(data: bytes) -> Any:
     return value
 
 
-def _parts(data: bytes) -> int:
+def _parts(data: bytes, most: int) -> int:
     # As many values as there are commas and openings outside of strings; where there are few in all, that is enough.
     count = _signs(data)
-    if count <= MOST_PARTS:
+    if count <= most:
         return count
     # By what runs over bytes at once: a step for each string would take seconds for a text that is only strings.
     unescaped = data.replace(rb"\\", b"").replace(rb"\"", b"")
-    if unescaped.count(b'"') > 4 * MOST_PARTS + 2:  # two to a string, a key and a value to a part
-        return MOST_PARTS + 1
+    if unescaped.count(b'"') > 4 * most + 2:  # two to a string, a key and a value to a part
+        return most + 1
     return _signs(b"".join(unescaped.split(b'"')[::2]))
 
 

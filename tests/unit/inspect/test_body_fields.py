@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.inspect import body_fields
-from tidegate.inspect.body_fields import FORM, JSON, PARTS, FieldError, kind_of
+from tidegate.inspect.body_fields import FORM, JSON, MOST_PARTS, PARTS, FieldError, kind_of
 from tidegate.inspect.secrets import Place, Secret, Where
 
 VALUE, STANDS = b'ghp_Real"Re/l&e+l=0001', b'ghp_Fake"Fa/e&k+e=0002'
@@ -139,6 +140,36 @@ def test_two_secrets_of_one_host() -> None:
     with pytest.raises(FieldError, match="'id'") as stopped:
         put_values(JSON, b'{"id": "keykeykeykey0002"}', [one, two])
     assert stopped.value.secret == "KEY"
+
+
+def test_what_takes_long_to_read_is_bounded() -> None:
+    """INS-5, GAT-5: four MiB of fields kept everybody from the gate for seconds; where none has one, all pass."""
+    many = b"a=1&" * MOST_PARTS
+    key = [secret("key", stands=b"ghp_FakeFakeFakeFake0002")]
+    assert put_values(FORM, many, key) == many
+    for more in (many + b"key=ghp_FakeFakeFakeFake0002", many + b"x=%41", b"x=" + b"%41" * (MOST_PARTS + 1)):
+        with pytest.raises(FieldError, match="more than"):
+            put_values(FORM, more, key)
+    fitting = b"a=1&" * (MOST_PARTS - 10)
+    assert put_values(FORM, fitting + b"x=%41&key=ghp_FakeFakeFakeFake0002", key).startswith(
+        fitting + b"x=%41&key=ghp_Real"
+    )
+    row = b"[" + b"1," * MOST_PARTS + b'{"key": "%s"}]'
+    assert put_values(JSON, row % b"none", key) == row % b"none"
+    with pytest.raises(FieldError, match="more than"):
+        put_values(JSON, row % key[0].placeholder, key)
+
+
+def test_a_long_string_costs_little_more_than_itself() -> None:
+    """GAT-5: to read a picture beside a secret took a hundred times its size."""
+    body = b'{"picture": "' + b"a" * 1_000_000 + b'", "key": "ghp_FakeFakeFakeFake0002"}'
+    key = [secret("key", stands=b"ghp_FakeFakeFakeFake0002")]
+    tracemalloc.start()
+    try:
+        assert text(VALUE).encode() in put_values(JSON, body, key)
+        assert tracemalloc.get_traced_memory()[1] < 12_000_000
+    finally:
+        tracemalloc.stop()
 
 
 TREES = st.recursive(

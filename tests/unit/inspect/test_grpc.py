@@ -79,3 +79,15 @@ def test_a_message_is_bounded_and_whole() -> None:
             fed(Messages(kind.encode()), message(coded(bytes(MOST_PLAIN + 1), kind), 1), 1 << 16)
     with pytest.raises(WireError, match="in the middle"):
         fed(Messages(b"gzip"), message(fits[:-1], 1), 1 << 16)
+
+
+def test_all_of_them_together_grow_within_measure() -> None:
+    """INS-5, B118: a read of 16 KiB was half a gigabyte at once, each message within its own bound."""
+    bomb = message(coded(bytes(1 << 20), "zstd"), 1)
+    with pytest.raises(WireError, match="beyond measure"):
+        fed(Messages(b"zstd"), bomb * 100, 1 << 14)
+    text = b"a line that is said again and again\n" * 1000
+    row = message(coded(text, "zstd"), 1)
+    assert fed(Messages(b"zstd"), row * 20, 1 << 14) == message(text) * 20
+    small = message(coded(b"x", "gzip"), 1)  # a stream of small ones has no end
+    assert fed(Messages(b"gzip"), small * 5000, 1 << 14) == message(b"x") * 5000
