@@ -14,11 +14,11 @@ Clocks come in. What it does not do: decide what is inspected (scope.py), or tal
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import load_der_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from tidegate.inspect.roots import AUTHORITY_LIFE, BACKDATED, DAY, make_roots
@@ -28,6 +28,8 @@ from tidegate.policy.scope import covers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from cryptography.hazmat.primitives.asymmetric import ec
 
     from tidegate.inspect.roots import Roots
     from tidegate.model.host import Host
@@ -68,7 +70,7 @@ class Authority:
         self._wall = wall
         self._roots = roots
         self.ends_at = roots.ends_at
-        self._key = ec.derive_private_key(roots.secret, ec.SECP256R1())
+        self._key = cast("ec.EllipticCurvePrivateKey", load_der_private_key(roots.private, None))
         self._leaf_key = new_key()
         self._leaf_key_pem = private_pem(self._leaf_key)
         self._names, self._literals = (

@@ -2,7 +2,7 @@
 
 Rules of the file:
 
-* No library is loaded for them: see p256.py. What signs leafs later is `Authority`, with the same key.
+* No library is loaded for them: see first_key.py. What signs leafs later is `Authority`, with the same key.
 * Name constraints, critical, say what it may sign for: the inspected names, and no address at all. In RFC 5280
   (4.2.1.10) a permitted name covers the names below it too, and there is no portable way to write it without them;
   so the gate, which mints only for hosts whose rule is read, is what keeps subdomains out. An inspected address gets
@@ -20,23 +20,28 @@ from _sha1 import sha1
 from _socket import AF_INET, AF_INET6, inet_pton
 
 from tidegate.inspect import der
-from tidegate.inspect.p256 import Key
 from tidegate.model.value import Value
-
-try:
-    from _sha2 import sha256
-except ImportError:  # before Python 3.12
-    from _sha256 import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from tidegate.policy.scope import Scope
+
+    class Signer(Protocol):
+        """A fresh key on P-256, as first_key.Key has it."""
+
+        @property
+        def private(self) -> bytes: ...  # noqa: D102
+        @property
+        def point(self) -> bytes: ...  # noqa: D102
+        def sign(self, data: bytes, /) -> bytes: ...  # noqa: D102
+
 
 DAY = 86400.0
 BACKDATED = 2 * DAY
-AUTHORITY_LIFE = (
-    90 * DAY
-)  # a task that runs longer has its inspected hosts refused: its programs read the file at start
+AUTHORITY_LIFE = 90 * DAY
+"""A task that runs longer has its inspected hosts refused: its programs read the file at their start."""
 _NO_NAME = b"invalid"  # RFC 6761: nothing is ever called so; "permits this name only" is "permits none"
 _ECDSA_SHA256 = der.sequence(der.oid("1.2.840.10045.4.3.2"))
 _P256 = der.sequence(der.oid("1.2.840.10045.2.1"), der.oid("1.2.840.10045.3.1.7"))
@@ -50,7 +55,7 @@ _PERMITTED, _EXCLUDED = 0xA0, 0xA1
 class Roots(Value):
     """A key, and the roots that carry it, as DER; b"" where nothing of the kind is read. `ends_at` is Unix time."""
 
-    secret: int
+    private: bytes
     names: bytes
     literals: bytes
     ends_at: float
@@ -61,9 +66,12 @@ class Roots(Value):
         return tuple(der.pem(root) for root in (self.names, self.literals) if root)
 
 
-def make_roots(scope: Scope, task: str, now: float, life: float = AUTHORITY_LIFE, key: Key | None = None) -> Roots:
+def make_roots(scope: Scope, task: str, now: float, life: float = AUTHORITY_LIFE, key: Signer | None = None) -> Roots:
     """Make the authority's roots for this scope. `now` is Unix time; `task` is named in the subject."""
-    key = key or Key()
+    if key is None:
+        from tidegate.inspect.first_key import Key
+
+        key = Key()
     key_id = sha1(key.point).digest()  # RFC 5280 section 4.2.1.2, method 1
     names = literals = b""
     if scope.names or scope.suffixes or scope.everything:
@@ -71,10 +79,10 @@ def make_roots(scope: Scope, task: str, now: float, life: float = AUTHORITY_LIFE
     if scope.literals:
         name = f"tidegate addresses {task}"[:64]
         literals = _root(name, _constraints_of_literals(scope), key, key_id, now, now + life)
-    return Roots(key.secret, names, literals, now + life)
+    return Roots(key.private, names, literals, now + life)
 
 
-def _root(subject: str, constraints: bytes, key: Key, key_id: bytes, now: float, ends_at: float) -> bytes:
+def _root(subject: str, constraints: bytes, key: Signer, key_id: bytes, now: float, ends_at: float) -> bytes:
     name = der.sequence(der.tlv(der.SET, der.sequence(_COMMON_NAME, der.tlv(der.UTF8, subject.encode()))))
     extensions = der.sequence(
         _extension("2.5.29.14", der.tlv(der.OCTETS, key_id)),
@@ -94,9 +102,7 @@ def _root(subject: str, constraints: bytes, key: Key, key_id: bytes, now: float,
         der.sequence(_P256, der.tlv(der.BITS, b"\0", key.point)),
         der.tlv(0xA3, extensions),
     )
-    r, s = key.sign(sha256(body).digest())
-    signature = der.sequence(der.integer(r), der.integer(s))
-    return der.sequence(body, _ECDSA_SHA256, der.tlv(der.BITS, b"\0", signature))
+    return der.sequence(body, _ECDSA_SHA256, der.tlv(der.BITS, b"\0", key.sign(body)))
 
 
 def _extension(number: str, value: bytes, *, critical: bool = False) -> bytes:

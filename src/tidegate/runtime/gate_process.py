@@ -201,19 +201,22 @@ def _first_word(
     What that needs is made while the order does not come: this process is idle then. Returns the order, its policy,
     what reads inside TLS, and what makes that for hosts of secrets: these come first, where there are some.
     """
-    from tidegate.inspect.p256 import Key
     from tidegate.policy.snapshot import from_plain
+    from tidegate.runtime.early_key import EarlyKey
     from tidegate.runtime.inspection import keep_no_core, make_reading
 
     keep_no_core()
-    key = Key()
+    key = EarlyKey(channel)
     order: dict[str, Any] = receive(channel)[0]
     policy = from_plain(order["policy"])
 
     def read_for(hosts: Sequence[str]) -> Reading | None:
-        if not order.get("roots"):
-            return None
-        return make_reading(policy, order["task"], order["roots"], time.time, hosts, key)  # noqa: TID251  the clock comes in here
+        try:
+            if not order.get("roots"):
+                return None
+            return make_reading(policy, order["task"], order["roots"], time.time, hosts, key)  # noqa: TID251  the clock comes in here
+        finally:
+            key.close()
 
     reading = None if order.get("secrets") or order.get("keys") else read_for(())
     if reading is not None:

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from tidegate.inspect.p256 import Key
+    from tidegate.inspect.roots import Signer
     from tidegate.model.decision import Decision
     from tidegate.model.host import Host
     from tidegate.model.limits import Limits
@@ -168,7 +168,7 @@ def make_reading(
     roots: str,
     wall: Callable[[], float],
     hosts: Sequence[str] = (),
-    key: Key | None = None,
+    key: Signer | None = None,
 ) -> Reading | None:
     """Make what reads for a task; None where its policy wants nothing read.
 

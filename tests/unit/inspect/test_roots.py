@@ -12,7 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
 import tidegate
-from tidegate.inspect.p256 import Key
+from tidegate.inspect.first_key import Key
 from tidegate.inspect.roots import AUTHORITY_LIFE, BACKDATED, make_roots
 from tidegate.policy.scope import Scope
 
@@ -58,7 +58,7 @@ def test_one_key_and_no_root_without_need() -> None:
     key = Key()
     made = make_roots(BOTH, "t", NOW, key=key)
     roots = [x509.load_pem_x509_certificate(text.encode()) for text in made.pem]
-    assert made.secret == key.secret
+    assert made.private == key.private
     assert [key_of(root).public_numbers() for root in roots] == [key_of(roots[0]).public_numbers()] * 2
     assert make_roots(Scope(names=("a.test",)), "t", NOW).literals == b""
     assert make_roots(Scope(literals=("1.2.3.4",)), "t", NOW).names == b""
