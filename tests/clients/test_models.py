@@ -37,6 +37,9 @@ if words[:1] == ["--direct"]:
         del os.environ[name]
 key = os.environ.get("ANTHROPIC_API_KEY", "")
 print(key)
+if words[:1] == ["--key"]:
+    key = words[1]
+    words = words[2:]
 for word in words:
     path, _, body = word.partition("=")
     if path == "wait":
@@ -148,6 +151,20 @@ def test_the_stand_in_is_worth_nothing_elsewhere(product: Product, lab: Lab) -> 
     assert (other.requests, key != KEY) == (0, True)
     done = product.run("--profile", "closed", "--", "sh", "-c", 'echo "$ANTHROPIC_API_KEY"')
     assert done.stdout.strip() == KEY
+
+
+@pytest.mark.usefixtures("agents")
+def test_a_key_of_somebody_else_is_not_sent(product: Product, origin: Origin) -> None:
+    """INS-8: in his account he could read what the task said; without any key the service says what it says."""
+    other = f"sk-ant-api03-{secrets.token_hex(12)}"
+    done = product.run(*HARNESS, "--", "claude", "--key", other, CALL, "/api/event_logging/batch={}")
+    answers = said(done)[1]
+    assert [status for status, _ in answers] == [403, 403]
+    assert all("another one was sent there in x-api-key" in body and other not in body for _, body in answers)
+    assert origin.requests == 0
+    assert said(product.run(*HARNESS, "--", "claude", "--key", "", CALL))[1][0][0] == 200
+    del product.environment["ANTHROPIC_API_KEY"]
+    assert said(product.run(*HARNESS, "--", "claude", "--key", other, CALL))[1][0][0] == 200
 
 
 @pytest.mark.usefixtures("agents")

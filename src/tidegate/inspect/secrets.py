@@ -7,6 +7,8 @@ Rules of the file:
 * What is looked at is the head of a request: its target, as it is and percent-decoded, its fields, and what Basic
   authorization has inside. A body is read where a secret of its host belongs in one (body_look.py); a placeholder in
   another one is worth nothing to whoever gets it, and passes.
+* Where a host takes the key of a model service, it takes stand-ins alone: by a key of somebody else's, what the task
+  knows would go to his account, who can read there what such a service keeps (INS-8).
 * A value is in no representation, error or log of this module; errors name the secret.
 * It is looked for in every form that values are looked for in answers (scrub.py), base64 at each place too.
 * A signature over a placeholder cannot be made good by a swap: such a request is refused with that reason (B124).
@@ -63,13 +65,18 @@ class Place(Value):
 
 
 class Secret(Value):
-    """One secret of one task. `hosts` are (canonical host, port); `value` and `placeholder` have one outline."""
+    """One secret of one task. `hosts` are (canonical host, port); `value` and `placeholder` have one outline.
+
+    `alone` are fields in which its hosts take nothing but stand-ins: names of headers (lower case), of parameters with
+    a `?` before them.
+    """
 
     name: str
     hosts: tuple[tuple[str, int], ...]
     place: Place
     value: bytes
     placeholder: bytes
+    alone: tuple[bytes, ...] = ()
 
     def __repr__(self) -> str:
         return f"Secret({self.name!r}, {self.place})"
@@ -129,6 +136,11 @@ class Vault:
         """
         held = self._by_host.get((host, port), ()) if tls else ()
         sent = list(fields)
+        for secret in held:
+            other = _other_key(secret.alone, held, target, sent) if secret.alone else b""
+            if other:
+                why = f"is the key for {host}:{port}, and another one was sent there in {other.decode('ascii')}"
+                raise MisdirectedError(secret.name, why)
         put = []
         for secret in held:
             before = target, sent
@@ -170,6 +182,29 @@ class Vault:
             if not tls:
                 raise MisdirectedError(secret.name, f"would travel in clear text to {shown}")
             raise MisdirectedError(secret.name, f"belongs in {secret.place}, and was sent to {shown} elsewhere")
+
+
+def _other_key(names: Sequence[bytes], held: Iterable[Secret], target: bytes, fields: Iterable[Field]) -> bytes:
+    """Return the name of a field, of those that take stand-ins alone, with something else in it; b'' for none."""
+    stand_ins = {one.placeholder for one in held}
+    for name, value in fields:
+        lowered = name.lower()
+        if lowered not in names or not value.strip():
+            continue
+        inside = _inside_basic(value)
+        scheme, _, token = value.strip().rpartition(b" ")
+        said = inside.split(b":", 1) if inside is not None else [token] if scheme.lower() in _SCHEMES else []
+        if stand_ins.isdisjoint(said):
+            return lowered
+    for one in target.partition(b"?")[2].split(b"&"):
+        name, _, value = one.partition(b"=")
+        parameter = b"?" + unquote_to_bytes(name)
+        if value and parameter in names and unquote_to_bytes(value) not in stand_ins:
+            return parameter[1:]
+    return b""
+
+
+_SCHEMES = frozenset((b"", b"bearer", b"token"))
 
 
 def _put(secret: Secret, target: bytes, fields: list[Field]) -> tuple[bytes, list[Field]]:

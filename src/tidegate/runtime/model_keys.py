@@ -44,6 +44,25 @@ Sources: code.claude.com/docs/en/settings, developers.openai.com/codex/auth, ai.
 docs.factory.ai/cli/droid-exec/overview.
 """
 
+ALONE: Mapping[str, tuple[str, ...]] = {
+    "anthropic": ("x-api-key",),
+    "openai": ("authorization",),
+    "google": ("x-goog-api-key", "authorization", "?key"),
+    "factory": ("authorization", "cookie"),
+}
+"""Service -> where it takes a key: there nothing else passes, once the task has a stand-in for one (inspect.secrets).
+
+A sign-in of Claude's, in `Authorization`, may stand beside a key in the environment: Claude Code asks its user which of
+both it is to use. Of what it does with either nothing is kept that could be read there later.
+"""
+
+
+def alone_at(variable: str, hosts: Iterable[tuple[str, int]]) -> tuple[bytes, ...]:
+    """Return the fields that take stand-ins alone for the secret of this variable at these hosts."""
+    services = {MODEL_HOSTS.get(host, "") for host, _ in hosts}
+    found = [service for service in services if any(variable == name for name, _, _ in KEYS.get(service, ()))]
+    return tuple(dict.fromkeys(field.encode() for service in sorted(found) for field in ALONE.get(service, ())))
+
 
 def variables_of(guarded: Iterable[tuple[str, int]]) -> tuple[str, ...]:
     """Return the variables that hold keys of the services at these places."""

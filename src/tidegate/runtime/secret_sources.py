@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from tidegate.inspect.placeholder import MOST, UnfitError, fits, make_placeholder
 from tidegate.inspect.secrets import Place, Secret, Vault, Where
 from tidegate.model.errors import StartError
+from tidegate.runtime.model_keys import alone_at
 from tidegate.runtime.secret_store import load, unseal
 
 TYPE_CHECKING = False
@@ -64,7 +65,8 @@ def open_secrets(
         kept[slot] = placeholder.decode("ascii")
         field = stored.field.lower() if stored.place == "header" else stored.field
         place = Place(Where(stored.place), field.encode("ascii"))
-        found.append(Secret(stored.name, stored.hosts, place, value, placeholder))
+        alone = alone_at(stored.variable, stored.hosts)
+        found.append(Secret(stored.name, stored.hosts, place, value, placeholder, alone))
         own[stored.variable] = placeholder.decode("ascii")
     variables: dict[str, str] = {}
     for name, text in environ.items():

@@ -129,3 +129,51 @@ def test_answers_of_its_hosts_are_scrubbed() -> None:
     assert cleaner is not None
     assert cleaner.all(b"you sent " + VALUE) == b"you sent " + STANDS
     assert held.cleaner("b.test", 443) is None
+
+
+OTHER = b"ghp_OtherOtherOther00003"
+
+
+def alone(place: Place) -> Vault:
+    """A vault with one secret at whose host no other key passes, and one without that."""
+    fields = (b"authorization", b"x-key", b"?key")
+    second = Secret("SECOND", (HOST,), Place(Where.HEADER, b"x-key"), VALUE[::-1], STANDS[::-1])
+    return Vault([Secret("TOKEN", (HOST,), place, VALUE, STANDS, fields), second])
+
+
+@pytest.mark.parametrize(
+    ("target", "field", "says"),
+    [
+        (b"/", (b"Authorization", b"Bearer " + OTHER), "authorization"),
+        (b"/", (b"authorization", OTHER), "authorization"),
+        (b"/", (b"Authorization", b"Bearer " + OTHER + b", Bearer " + STANDS), "authorization"),
+        (b"/", (b"Authorization", b"Negotiate " + STANDS), "authorization"),
+        (b"/", (b"Authorization", basic(b"me:" + OTHER)), "authorization"),
+        (b"/", (b"X-Key", OTHER), "x-key"),
+        (b"/", (b"X-Key", STANDS + b"," + OTHER), "x-key"),
+        (b"/?alt=sse&key=" + OTHER, (b"a", b"b"), "key"),
+        (b"/?%6bey=" + OTHER, (b"a", b"b"), "key"),
+    ],
+)
+def test_where_a_model_takes_a_key_nothing_but_stand_ins_passes(
+    target: bytes, field: tuple[bytes, bytes], says: str
+) -> None:
+    """INS-8, INS-5: with somebody else's key what the task knows would lie in his account; the key is not repeated."""
+    with pytest.raises(MisdirectedError, match=f"another one was sent there in {says}$") as caught:
+        alone(BEARER).swap(*HOST, target, [field], tls=True)
+    assert OTHER.decode() not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("target", "field"),
+    [
+        (b"/", (b"Authorization", b"Bearer " + STANDS)),
+        (b"/", (b"X-Key", STANDS[::-1])),
+        (b"/", (b"X-Key", b" ")),
+        (b"/?key=&keys=" + OTHER, (b"X-Keys", OTHER)),
+    ],
+)
+def test_stand_ins_and_no_key_at_all_do(target: bytes, field: tuple[bytes, bytes]) -> None:
+    """The neighbours: each secret of the host, an empty field, other fields; another host is none of its business."""
+    alone(BEARER).swap(*HOST, target, [field], tls=True)
+    alone(BEARER).swap("other.test", 443, b"/?key=x", [(b"x-key", OTHER)], tls=True)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.policy.written import row
 from tidegate.policy.policy import make_policy
-from tidegate.runtime.model_keys import KEYS, fit, from_plain, keys_of
+from tidegate.runtime.model_keys import ALONE, KEYS, alone_at, fit, from_plain, keys_of
 from tidegate.runtime.secret_store import PLACES, Stored
 
 API, CHAT = ("api.openai.com", 443), ("chatgpt.com", 443)
@@ -61,3 +61,12 @@ def test_the_table() -> None:
     variables = [variable for keys in KEYS.values() for variable, _, _ in keys]
     assert len(set(variables)) == len(variables)
     assert {place for keys in KEYS.values() for _, place, _ in keys} <= set(PLACES)
+
+
+def test_where_a_service_takes_a_key_is_known_for_each() -> None:
+    """INS-8: a key stands alone at its own service, also as a secret of a person; other secrets stand beside others."""
+    assert set(ALONE) == set(KEYS)
+    assert alone_at("ANTHROPIC_API_KEY", [CLAUDE, API]) == (b"x-api-key",)
+    assert alone_at("OPENAI_API_KEY", [API]) == (b"authorization",)
+    for variable, hosts in (("OPENAI_API_KEY", [CLAUDE]), ("TOKEN", [API]), ("OPENAI_API_KEY", [("a.test", 443)])):
+        assert alone_at(variable, hosts) == ()
