@@ -164,7 +164,7 @@ def join(*layers: PolicyLayer) -> Policy:
         notes=notes,
         files=_last([layer.files for layer in ordered], ""),
         never_inspected=never,
-        bounds=tuple(_bounds(ordered, mirrors)),
+        bounds=tuple(_bounds(ordered)),
         guarded=tuple(dict.fromkeys(place for layer in ordered for place in layer.guarded)),
     )
 
@@ -336,8 +336,11 @@ def _registries(layers: list[PolicyLayer]) -> tuple[str, str]:
     return said, ""
 
 
-def _bounds(layers: list[PolicyLayer], mirrors: dict[str, tuple[tuple[str, str], ...]]) -> Iterable[Row]:
-    """Yield the rows of what `git` of the last layer that has it narrows, and of all that the administrator does."""
+def _bounds(layers: list[PolicyLayer]) -> Iterable[Row]:
+    """Yield the rows of what `git` of the last layer that has it narrows, and of all that the administrator does.
+
+    Registries are bound beside the mirrors that some layer has for them: a mirror takes nothing back.
+    """
     yield from _last([layer.held for layer in layers if layer.layer is not Layer.ADMINISTRATOR], ())
     for layer in layers:
         if layer.layer is not Layer.ADMINISTRATOR:
@@ -347,8 +350,10 @@ def _bounds(layers: list[PolicyLayer], mirrors: dict[str, tuple[tuple[str, str],
             if row[LIMITS] is not None and row[LIMITS][2] and row[VERDICT] != _DENY:
                 yield row
         if layer.registries == READ:
-            for preset in HOSTS:
-                yield from _preset_rows(PresetUse(preset), layer.layer, frozenset(), mirrors, READ)
+            written = ({preset: mirror} for one in layers for preset, mirror in one.mirrors)
+            for mirrors in ({}, *written):
+                for preset in mirrors or HOSTS:
+                    yield from _preset_rows(PresetUse(preset), layer.layer, frozenset(), mirrors, READ)
 
 
 def _known_preset(name: str) -> tuple[str, ...]:

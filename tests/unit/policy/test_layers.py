@@ -422,6 +422,20 @@ def test_read_only_registries_of_the_administrator_stay() -> None:
     assert why(lifted, "pypi.org", "POST") is Reason.REGISTRY_READ_ONLY
 
 
+def test_a_mirror_takes_nothing_back_from_the_administrator() -> None:
+    """INS-7, POL-8, POL-11: the registry stays read-only beside whoever's mirror of it, and so does each mirror."""
+    corp, other = (("npm", ((f"{name}.test:443", f"{name}:1:1"),)) for name in ("corp", "other"))
+    administrator = PolicyLayer(Layer.ADMINISTRATOR, "/etc", registries="read", mirrors=(corp,))
+    allow = command_line(allow=["registry.npmjs.org:443", "corp.test:443", "other.test:443"])
+    for more in ((), (user(mirrors=(other,)),), (user(mirrors=(other,)), file(mirrors=(corp,)))):
+        said = join(administrator, *more, allow)
+        for host in ("registry.npmjs.org", "corp.test"):
+            assert why(said, host, "PUT") is Reason.REGISTRY_READ_ONLY
+            assert why(said, host) is None
+        assert why(said, "other.test", "PUT") is (Reason.REGISTRY_READ_ONLY if more else None)
+    assert why(join(user(registries="read", mirrors=(other,)), allow), "registry.npmjs.org", "PUT") is None
+
+
 def test_git_of_a_whole_policy_is_a_bound() -> None:
     """INS-7: it lets no host through, holds what is let through, and the administrator's stays."""
 
