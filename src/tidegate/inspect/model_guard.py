@@ -69,6 +69,10 @@ def _known_query(service: Service, target: bytes) -> bool:
     return b";" not in query and all(name in service.queries for name in names)
 
 
+_READ_BY = frozenset((b"content-type", b"content-encoding", b"content-length", b"transfer-encoding"))
+"""Headers by which a body is read; servers that hand them on as variables know no difference between '-' and '_'."""
+
+
 def why_head_refused(call: Call, fields: Iterable[tuple[bytes, bytes]], *, empty: bool) -> str:
     """Why a request with these header fields cannot be let through or looked at, in one clause; '' where it can.
 
@@ -81,6 +85,8 @@ def why_head_refused(call: Call, fields: Iterable[tuple[bytes, bytes]], *, empty
             return f"'{lowered.decode()}' makes another request of it"
         if lowered in {b"content-type", b"content-encoding"} and lowered in found:
             return f"it has '{lowered.decode()}' twice"
+        if b"_" in lowered and lowered.replace(b"_", b"-") in _READ_BY:
+            return f"'{lowered.decode()}' is another header to some servers"
         found[lowered] = value.strip()
     if call.method == "GET" and not empty:
         return "it has a body, and such a call has none"

@@ -88,7 +88,8 @@ _NOWHERE = ("mcp_servers", "mcp_server", "webhook", "webhook_url", "webhook_conf
 MESSAGES = Shape(
     "anthropic",
     # tool_search_tool_* looks through the tools of the call itself, advisor_* asks another model about the call.
-    tools=("", "custom", "bash_*", "text_editor_*", "computer_*", "memory_*", "tool_search_tool_*", "advisor_*"),
+    # Behind each name comes its date, and nothing else: bash_code_execution runs at the service.
+    tools=("", "custom", "bash_2*", "text_editor_2*", "computer_2*", "memory_2*", "tool_search_tool_*", "advisor_2*"),
     forbidden=("mcp_servers", "container"),
     anywhere=(*_NOWHERE, "file_id", "file_ids", "skills"),
     types=(
