@@ -55,6 +55,21 @@ def git_alternatives(read: Iterable[str], write: Iterable[str]) -> tuple[Alterna
     return tuple(found)
 
 
+def repositories(alternatives: Iterable[Alternative]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what git_alternatives was given: the repositories that may be fetched, and those that may be pushed to."""
+    fetched: dict[str, None] = {}
+    pushed: dict[str, None] = {}
+    for kind, methods, paths in alternatives:
+        into, end = (pushed, f"/{_RECEIVE}") if methods == (PUSH,) else (fetched, f"/{_READS[0]}")
+        if kind == GIT:
+            into |= {path[1 : -len(end)]: None for path in paths if path.endswith(end)}
+    return _named(fetched), _named(pushed)
+
+
+def _named(forms: dict[str, None]) -> tuple[str, ...]:
+    return tuple(form for form in forms if form.removesuffix(".git") == form or form.removesuffix(".git") not in forms)
+
+
 def _forms(repository: str) -> tuple[str, ...]:
     bare = repository.removesuffix(".git")
     return ("/" + bare,) if bare.endswith("*") else ("/" + bare, f"/{bare}.git")

@@ -90,9 +90,12 @@ def read_git(read: Reader, node: Node) -> tuple[Alternative, ...]:
             text = read.text(item, f"an entry of 'git.{key}'")
             if text is None:
                 continue
-            what, advice = _fault("/" + text)
-            if text[:1] == "/" or "://" in text or what:
-                read.wrong(item, what or "a repository is its path on its host", text, advice or "write 'acme/app'")
+            if text[:1] == "/" or "://" in text:
+                what, advice = "a repository is its path on its host", "write 'acme/app'"
+            else:
+                what, advice = _fault("/" + text)
+            if what:
+                read.wrong(item, what, text, advice)
             else:
                 found[key].append(text)
     if isinstance(node, Mapping) and not node.pairs:
@@ -117,6 +120,8 @@ def read_held(read: Reader, node: Node, name: str, layer: Layer) -> tuple[Row, .
                     continue
                 host, _, repository = text.partition("/")
                 what, advice = _fault("/" + repository) if repository and "://" not in text else _NO_REPOSITORY
+                if not repository and "." in host:
+                    advice = f"write '{host}/**' for all of its repositories"
                 try:
                     row = rule_row(host, Verdict.ALLOW, Phase.RUNTIME, name, source, Origin.WRITTEN, layer)
                 except RuleError as error:
@@ -188,7 +193,8 @@ def _some(read: Reader, node: Node, of: str, example: str) -> list[Node]:
         read.wrong(node, f"{of} has more than {_MOST} entries", "", "write wider patterns, or several hosts")
         return []
     if not items and node.kind == "a list":
-        read.wrong(node, f"{of} is empty, so no request could pass", "", f"{example}, or leave it out for any")
+        advice = f"{example}, or leave it out" + ("" if of.startswith("'git.") else " for any")
+        read.wrong(node, f"{of} is empty, so no request could pass", "", advice)
     return items
 
 
@@ -204,7 +210,8 @@ def _fault(pattern: str) -> tuple[str, str]:
     raw = pattern.encode()
     normal = normal_path(raw)
     if normal is None or any("**" in part and part != "**" for part in pattern.split("/")):
-        return "no path in normal form matches this", "write it without '//', dots, '%2f' or '\\\\'; '**' stands alone"
+        advice = "write it without '//', '..', '%2f' or a backslash; '**' stands alone"
+        return "no path in normal form matches this", advice
     if "/".join(normal) != pattern:
         return "a pattern is compared in normal form", f"write '{'/'.join(normal)}'"
     return "", ""

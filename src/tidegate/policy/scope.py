@@ -60,7 +60,7 @@ def why_read(decision: Decision, policy: Policy) -> tuple[bool, str]:
     if kinds == {REGISTRY}:
         what = "package registries are read-only, which is judged inside TLS"
     elif GIT in kinds:
-        what = "what git may do there is judged inside TLS"
+        what = "what git may do there is judged inside TLS, and what is no HTTPS (ssh) is refused"
     else:
         what = "its rule names methods or paths, which are judged inside TLS"
     if exempt:
@@ -85,7 +85,7 @@ def _why_not(decision: Decision, policy: Policy, *, exempt: bool) -> str:
         row[ORIGIN] == Origin.PRESET and row[LIMITS] and (row[KEY], row[PORT]) == where for row in policy.index.rows
     ):
         return f"your rule {rule.text} ({rule.source}) names no methods, and lifts the read-only table of {rule.key}"
-    return "no method or path is named"
+    return "'inspect: never' names it" if exempt else "no method or path is named"
 
 
 def is_read(decision: Decision, policy: Policy) -> bool:

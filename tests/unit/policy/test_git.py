@@ -7,7 +7,7 @@ import pytest
 from tests.unit.policy.test_alternatives import under
 from tidegate.model.reason import Reason
 from tidegate.policy.alternatives import why_refused
-from tidegate.policy.git import git_alternatives, is_push
+from tidegate.policy.git import git_alternatives, is_push, repositories
 
 PUSH = Reason.GIT_READ_ONLY
 OTHER = Reason.METHOD_NOT_ALLOWED
@@ -92,3 +92,19 @@ def test_what_is_no_push(query: bytes) -> None:
     """INS-7: discovery of a fetch, the dumb protocol's, and queries that are no queries."""
     assert not is_push(["", "a", "info", "refs"], query)
     assert not is_push(["", "a", "info", "refs", "x"], b"service=git-receive-pack")
+
+
+@pytest.mark.parametrize(
+    ("read", "write"),
+    [
+        ((), ()),
+        (("**",), ()),
+        (("acme/**", "lib.git"), ()),
+        (("acme/**", "acme/app"), ("acme/app",)),
+        (("**",), ("**",)),
+    ],
+)
+def test_what_was_named_can_be_said_again(read: tuple[str, ...], write: tuple[str, ...]) -> None:
+    """INS-7, B11: a rule is shown as its repositories, not as the requests that git makes for them."""
+    named = tuple(one.removesuffix(".git") for one in read)
+    assert repositories(git_alternatives(read, write)) == (named, write)

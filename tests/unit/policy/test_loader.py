@@ -252,6 +252,7 @@ def test_neighbours_of_the_refused_are_rules(entry: str) -> None:
         ("git: {}", "p.yaml:1:6: 'git' names no repository: write 'read', 'write' or"),
         ("git: {read: [acme]}", "p.yaml:1:14: a repository here is its host and path: 'acme': write 'github.com/acme/app'"),
         ("git: {read: ['https://git.test/acme']}", "p.yaml:1:14: a repository here is its host and path: "),
+        ("git: {read: [git.test/]}", "p.yaml:1:14: a repository here is its host and path: 'git.test/': write 'git.test/**' "),
         ("git: {write: ['.git.test/acme']}", "p.yaml:1:15: it begins with a dot: '.git.test/acme': write "),
         ("git: {read: ['git.test/a//b']}", "p.yaml:1:14: no path in normal form matches this"),
         ("inspect: never", "p.yaml:1:10: a text where a mapping belongs ('inspect'): 'never': write 'inspect: {never: [pinned.example.com]}'"),

@@ -81,6 +81,13 @@ def test_a_host_that_is_never_inspected_is_not_read(never: str, read: bool) -> N
     assert is_read(decide(policy, to("a.test:443"), Phase.RUNTIME), policy) is read
 
 
+def test_why_a_tunnel_stays_one_names_what_keeps_it() -> None:
+    """INS-9, B11: `inspect: never` is what an explanation names, also where no rule wanted the host read."""
+    policy = policy_of(("a.test", BYTES), ("b.test", BYTES), never=("a.test",))
+    said = [why_read(decide(policy, to(f"{name}:443"), Phase.RUNTIME), policy)[1] for name in ("a.test", "b.test")]
+    assert ["'inspect: never' names it" in one for one in said] == [True, False]
+
+
 def test_hosts_of_secrets_are_in_the_scope_too() -> None:
     """INS-5: a name or an address beside what rules ask for, each once."""
     scope = widened(Scope(names=("a.test",)), ["a.test", "b.test", "[2001:db8::1]", "1.2.3.4"])

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from tidegate.model.limits import DEFAULT_LIMITS, Limits
 from tidegate.model.rule import GIT, NO_LIMITS, REGISTRY, Rule, Shape
 from tidegate.model.verdict import Phase, Verdict
-from tidegate.policy.git import PUSH
+from tidegate.policy.git import ANY, repositories
 from tidegate.policy.policy import Policy
 from tidegate.policy.positions import on_screen
 from tidegate.policy.reading import plain_number
+from tidegate.policy.rows import rule_of
 from tidegate.policy.setup_command import SHELL
 
 if TYPE_CHECKING:
@@ -48,16 +49,26 @@ def coverage(rule: Rule) -> str:
 
 def requests_in_words(requests: Requests) -> str:
     """Say which requests pass."""
-    return " and ".join("only " + " or ".join(dict.fromkeys(map(_words, union))) for union in requests)
+    return " and ".join("only " + " or ".join(_union_in_words(union)) for union in requests)
+
+
+def _union_in_words(union: tuple[Alternative, ...]) -> list[str]:
+    said = list(dict.fromkeys(_words(one) for one in union if one[0] != GIT))
+    fetched, pushed = repositories(union)
+    said += [f"git fetch{_of(' of', fetched)}"] if fetched else []
+    return said + ([f"git push{_of(' to', pushed)}"] if pushed else [])
+
+
+def _of(word: str, names: tuple[str, ...]) -> str:
+    """Name the first of them; nothing where they are all there are."""
+    return "" if ANY in names else f"{word} {', '.join(names[:_MOST_PATHS])}{' …' if len(names) > _MOST_PATHS else ''}"
 
 
 def _words(alternative: Alternative) -> str:
     kind, methods, paths = alternative
     if kind == REGISTRY:
         return "what reads"
-    what = ", ".join("push" if one == PUSH else one for one in methods) or "any method"
-    where = f" on {', '.join(paths[:_MOST_PATHS])}{' …' if len(paths) > _MOST_PATHS else ''}" if paths else ""
-    return f"{'git ' if kind == GIT else ''}{what}{where}"
+    return (", ".join(methods) or "any method") + (_of(" on", paths) if paths else "")
 
 
 def otherwise(policy: Policy, phase: Phase) -> str:
@@ -86,6 +97,7 @@ def settings(policy: Policy) -> list[tuple[str, str]]:
         ("upstream.resolve", policy.upstream_resolve),
         ("protected_ports", ports or "none of the policy's"),
         ("files", policy.files or "strict as root, else normal"),
+        ("inspect.never", ", ".join(rule_of(row).text for row in policy.never_inspected) or "none"),
         ("locked", "true" if policy.locked else "false"),
         ("setup", set_up(policy)),
         *changed,
@@ -101,6 +113,11 @@ def set_up(policy: Policy) -> str:
     return on_screen(text.strip(), 500)
 
 
+def _held(policy: Policy) -> list[Rule]:
+    """Return what bounds hosts whatever rule lets them through, once for all phases (`git` of a whole policy)."""
+    return list({(rule.text, rule.source): rule for rule in map(rule_of, policy.bounds)}.values())
+
+
 def text_of(policy: Policy) -> list[str]:
     """Return the whole policy, a line each."""
     rules = policy.rules
@@ -114,6 +131,10 @@ def text_of(policy: Policy) -> list[str]:
             if rule.phase is phase
         ]
         lines.append(f"  everything else: {otherwise(policy, phase)}")
+    held = _held(policy)
+    if held:
+        lines.append("held, whatever rule lets them through")
+        lines += [f"  {rule.text:<{width}}  {coverage(rule)}  [{rule.name}, {rule.source}]" for rule in held]
     lines.append("settings")
     lines += [f"  {name:<17}  {value}" for name, value in settings(policy)]
     return lines
@@ -138,5 +159,9 @@ def json_of(policy: Policy) -> dict[str, Any]:
                 "covers": coverage(rule),
             }
             for rule in policy.rules
+        ],
+        "held": [
+            {"rule": rule.text, "name": rule.name, "source": rule.source, "covers": coverage(rule)}
+            for rule in _held(policy)
         ],
     }

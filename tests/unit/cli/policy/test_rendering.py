@@ -8,6 +8,7 @@ from tidegate.cli.policy.rendering import coverage, json_of, otherwise, settings
 from tidegate.model.limits import Limits
 from tidegate.model.rule import Layer, Origin, Rule, RuleLimits
 from tidegate.model.verdict import Phase, Verdict
+from tidegate.policy.git import git_alternatives
 from tidegate.policy.policy import make_policy
 from tidegate.policy.rows import rule_of, rule_row
 
@@ -38,6 +39,28 @@ def test_limits_are_said() -> None:
     """GAT-6: the bounds of a rule are part of what it lets through."""
     limited = rule("a.com", RuleLimits(bytes_up=10, connections_per_minute=2))
     assert coverage(limited).endswith("any port, at most 10 bytes up, at most 2 connections a minute")
+
+
+def test_git_is_said_by_its_repositories() -> None:
+    """INS-7, B11: not by the requests that git makes; what holds a host whatever rule lets it through is shown too."""
+    narrow = RuleLimits(requests=(git_alternatives(("acme/**",), ("acme/app",)),))
+    assert coverage(rule("a.com:443", narrow)).endswith("only git fetch of acme/**, acme/app or git push to acme/app")
+    assert coverage(rule("a.com", RuleLimits(requests=(git_alternatives(("**",), ()),)))).endswith(", only git fetch")
+    held = rule_row(
+        "git.test", Verdict.ALLOW, Phase.RUNTIME, "policy", "f:1:6", Origin.WRITTEN, Layer.USER, limits=narrow
+    )
+    policy = make_policy([rule("git.test")], bounds=(held,))
+    shown = text_of(policy)
+    assert shown[shown.index("held, whatever rule lets them through") + 1].startswith("  git.test  exactly this name")
+    assert [one["rule"] for one in json_of(policy)["held"]] == ["git.test"]
+    assert not any(line.startswith("held") for line in text_of(make_policy([rule("git.test")])))
+
+
+def test_hosts_that_are_never_read_are_shown() -> None:
+    """INS-9: a setting like the others."""
+    never = rule_row("a.com:443", Verdict.DENY, Phase.RUNTIME, "policy", "f:1:1", Origin.WRITTEN, Layer.USER)
+    assert dict(settings(make_policy(never_inspected=(never,))))["inspect.never"] == "a.com:443"
+    assert dict(settings(make_policy()))["inspect.never"] == "none"
 
 
 def test_everything_else_is_said_for_each_phase() -> None:
