@@ -203,7 +203,7 @@ class Answering:
             if self._interim > limits.header_bytes:
                 raise WireError(Reason.UPSTREAM_RESPONSE, "its interim answers do not end")
             if self._version == (1, 1):
-                self._send(self._clean(response_head_bytes(head, close=False)))
+                self._send(self._clean(response_head_bytes(head, close=False, without=exchange.without)))
         self._buffer = b""
         self._final(origin, raw, head, buffer)
 
@@ -226,7 +226,7 @@ class Answering:
             return
         if exchange.entry is not None:
             exchange.entry.status = 101
-        self._send(response_head_bytes(head, close=False, switching=True))
+        self._send(response_head_bytes(head, close=False, switching=True, without=exchange.without))
         exchange.switch(rest)
 
     def _final(self, origin: Origin, raw: bytes, head: ResponseHead, rest: bytes) -> None:

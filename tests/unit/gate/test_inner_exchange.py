@@ -191,6 +191,25 @@ def test_what_leads_around_the_gate_is_taken_out(lab: Lab, inside: Start) -> Non
     assert b"keep-alive" not in got.lower()
 
 
+def test_what_leads_around_the_gate_is_taken_out_of_interim_answers(lab: Lab, inside: Start) -> None:
+    """INS-9, RFC 7838 section 3: any answer may have it, a 103 too; its hints still travel."""
+    lab.origin(
+        "script",
+        "1.2.3.4",
+        443,
+        tls="a.test",
+        steps=[
+            ["head"],
+            ["send", 'HTTP/1.1 103 Early Hints\r\nAlt-Svc: h3=":443"\r\nLink: </a>\r\n\r\n'],
+            ["send", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"],
+        ],
+    )
+    got = inside("a.test:443").ask("a.test:443", get("a.test"))
+    assert b" 200 OK" in got
+    assert b"Link: </a>\r\n" in got
+    assert b"alt-svc" not in got.lower()
+
+
 def test_events_come_as_they_are_sent_and_trailers_travel(lab: Lab, inside: Start) -> None:
     """INS-3, B55: server-sent events are not held, and the trailer follows."""
     lab.origin("stream", "1.2.3.4", 443, tls="a.test", interval=0.4, count=3)
