@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidegate.inspect.codings import Decoding, acceptable
+from tidegate.inspect.codings import Decoding, Windows, acceptable
 from tidegate.inspect.grpc import ASKED_BY, SAID_BY, messages_in
 from tidegate.model.reason import Reason
 from tidegate.wire.errors import WireError
@@ -99,10 +99,11 @@ class CleanBody:
 class Cleaner:
     """What keeps values out of the answers of one host: model.seams.Cleaner."""
 
-    __slots__ = ("_scrubber",)
+    __slots__ = ("_scrubber", "_windows")
 
-    def __init__(self, scrubber: Scrubber) -> None:
+    def __init__(self, scrubber: Scrubber, windows: Windows | None = None) -> None:
         self._scrubber = scrubber
+        self._windows = Windows() if windows is None else windows
 
     def all(self, data: bytes) -> bytes:
         """Return what is whole, a head or a field, without values."""
@@ -120,7 +121,8 @@ class Cleaner:
                 kept.append((name, b"identity"))  # a server that hears of none may take any
             elif name not in _NOT_ASKED:
                 kept.append(field)
-        kept.append((b"accept-encoding", b"identity" if ranged else acceptable(wanted)))
+        coding = b"identity" if ranged else acceptable(wanted, small=self._windows.scarce)
+        kept.append((b"accept-encoding", coding))
         return kept
 
     def answer(
@@ -147,7 +149,7 @@ class Cleaner:
         messages = messages_in(named)
         if codings and (status == _PARTIAL or b"content-range" in named):
             raise WireError(Reason.UPSTREAM_RESPONSE, "it is a part of something compressed, which was not asked for")
-        decoding = Decoding(codings) if codings else None
+        decoding = Decoding(codings, windows=self._windows) if codings else None
         body = CleanBody(self._scrubber.stream(), decoding, messages)
         return _without_coding(fields, coded=body.resized, weak=body.resized), body
 

@@ -5,6 +5,8 @@ Rules of the file:
 * Bytes are put in as they come and taken out a piece at a time, so memory is bounded whatever they grow to: what was
   put in, a piece for each coding, and the library's own window (32 KiB of zlib, 16 MiB of Brotli, 8 MiB of Zstandard:
   RFC 9659). What a sender has flushed comes out at once, which is how events stream.
+* A few bytes fill a window, so those of all answers that are open have one room (`Windows`). Where half of it is taken,
+  codings with large windows are asked for no more (`acceptable`).
 * To take once is one step of each coding in a row, so that nobody else waits long: bytes that come to nothing (empty
   members, empty blocks) may be many, and pieces of them are b"".
 * What grows beyond every measure is refused: `FREE` bytes, and `RATIO` for each byte that came, in every coding of a
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
         pending: bool
         whole: bool
         members: int
+        window: int
 
         def put(self, data: bytes) -> None:
             """Take bytes behind those that are not taken out yet."""
@@ -68,12 +71,29 @@ _NAMES = frozenset(
 )
 """Codings that may not be here, of IANA's registry and of gRPC's servers."""
 _WINDOW_LOG = 23  # 8 MiB, RFC 9659 section 2
+_SMALL_WINDOWS = frozenset((b"gzip", b"x-gzip", b"deflate"))
+ROOM = 1 << 29
+"""Bytes of all windows: 128 answers in Brotli as servers set it up (4 MiB each), four times as many in Zstandard's."""
+
+
+class Windows:
+    """Room for the windows of what is being decompressed for one command of a task."""
+
+    __slots__ = ("left", "room")
+
+    def __init__(self, room: int = ROOM) -> None:
+        self.room = self.left = room
+
+    @property
+    def scarce(self) -> bool:
+        """Whether half of it is taken."""
+        return self.left < self.room // 2
 
 
 class _Zlib:
     """gzip (RFC 1952), also of several members, and deflate: of RFC 1950, or bare as some send it."""
 
-    __slots__ = ("_engine", "_gzip", "_input", "_step", "members", "pending", "whole")
+    __slots__ = ("_engine", "_gzip", "_input", "_step", "members", "pending", "whole", "window")
 
     def __init__(self, *, gzip: bool) -> None:
         self._engine: Any = None
@@ -83,6 +103,7 @@ class _Zlib:
         self.members = 0
         self.pending = False
         self.whole = True
+        self.window = 0  # 32 KiB: as much as the buffers of its connection
 
     def put(self, data: bytes) -> None:
         self._input += data
@@ -127,7 +148,7 @@ class _Zlib:
 class _Brotli:
     """Brotli (RFC 7932)."""
 
-    __slots__ = ("_engine", "_input", "members", "pending", "whole")
+    __slots__ = ("_engine", "_input", "members", "pending", "whole", "window")
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
@@ -135,10 +156,13 @@ class _Brotli:
         self.members = 1
         self.pending = False
         self.whole = True
+        self.window = 0
 
     def put(self, data: bytes) -> None:
         self._input += data
         self.pending = True
+        if not self.window and self._input:
+            self.window = 1 << _brotli_bits(self._input[0])
 
     def take(self) -> bytes:
         engine, data = self._engine, b""
@@ -153,10 +177,20 @@ class _Brotli:
         return out
 
 
+def _brotli_bits(first: int) -> int:
+    """Return the binary logarithm of the window that a stream begins with (RFC 7932 section 9.1)."""
+    if not first & 1:
+        return 16
+    if more := first >> 1 & 7:
+        return 17 + more
+    more = first >> 4 & 7
+    return 8 + more if more > 1 else 17
+
+
 class _Zstd:
     """Zstandard (RFC 8878), also of several frames."""
 
-    __slots__ = ("_engine", "_input", "_make", "_step", "members", "pending", "whole")
+    __slots__ = ("_engine", "_input", "_make", "_step", "members", "pending", "whole", "window")
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
@@ -166,10 +200,12 @@ class _Zstd:
         self.members = 0
         self.pending = False
         self.whole = True
+        self.window = 0
 
     def put(self, data: bytes) -> None:
         self._input += data
         self.pending = True
+        self.window = 1 << _WINDOW_LOG
 
     def take(self) -> bytes:
         if self._engine is None:
@@ -223,12 +259,16 @@ def _module(name: str) -> Any:
 CODINGS, _ERRORS = _found()
 
 
-def acceptable(values: Iterable[bytes]) -> bytes:
-    """Return the Accept-Encoding to send on in place of these: what of it can be taken off again."""
+def acceptable(values: Iterable[bytes], *, small: bool = False) -> bytes:
+    """Return the Accept-Encoding to send on in place of these: what of it can be taken off again.
+
+    Where `small`, that is what needs no large window.
+    """
     kept = []
+    taken = _SMALL_WINDOWS if small else CODINGS
     for member in b",".join(values).split(b","):
         coding, semicolon, weight = member.strip(b" \t").partition(b";")
-        if coding.strip(b" \t").lower() in CODINGS:
+        if coding.strip(b" \t").lower() in taken:
             kept.append(coding.strip(b" \t").lower() + semicolon + weight)
     return b", ".join(kept) or b"identity"
 
@@ -236,17 +276,20 @@ def acceptable(values: Iterable[bytes]) -> bytes:
 class Decoding:
     """One body with codings, named in the order in which they were applied.
 
-    `members` are how many it may have, 0 for as many as a long answer has.
+    `members` are how many it may have, 0 for as many as a long answer has. Room of `windows` is given back when this
+    is collected, as their memory is.
     """
 
-    __slots__ = ("_came", "_layers", "_made", "_members")
+    __slots__ = ("_came", "_held", "_layers", "_made", "_members", "_windows")
 
-    def __init__(self, codings: Sequence[bytes], members: int = 0) -> None:
+    def __init__(self, codings: Sequence[bytes], members: int = 0, windows: Windows | None = None) -> None:
         """Begin.
 
         Raises:
             WireError: UPSTREAM_RESPONSE for one that cannot be taken off, or too many.
         """
+        self._held = 0
+        self._windows = windows
         if len(codings) > MOST_CODINGS:
             raise WireError(Reason.UPSTREAM_RESPONSE, f"it has more than {MOST_CODINGS} content codings")
         unknown = next((one for one in codings if one not in CODINGS), None)
@@ -286,6 +329,8 @@ class Decoding:
             layer.put(more)
         if not layer.pending:
             return b""
+        if self._windows is not None and layer.window:
+            self._hold(self._windows)
         out = layer.take()
         self._made[at] += len(out)
         if self._made[at] > FREE + RATIO * self._came:
@@ -293,6 +338,17 @@ class Decoding:
         if layer.members > (self._members or MEMBERS + self._came // MEMBER_BYTES):
             raise _broken("the coding", "it has more members than anybody needs")
         return out
+
+    def _hold(self, windows: Windows) -> None:
+        wanted = sum(layer.window for layer in self._layers) - self._held
+        if wanted > windows.left:
+            raise WireError(Reason.OUT_OF_RESOURCES, "too many compressed answers are open at once")
+        windows.left -= wanted
+        self._held += wanted
+
+    def __del__(self) -> None:
+        if self._windows is not None:
+            self._windows.left += self._held
 
     def end(self) -> None:
         """Take note that nothing more comes.

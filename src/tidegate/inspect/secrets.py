@@ -22,6 +22,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from tidegate.inspect.body_look import BodyGuard
 from tidegate.inspect.clean import Cleaner
+from tidegate.inspect.codings import Windows
 from tidegate.inspect.scrub import Scrubber, forms
 from tidegate.model.reason import Reason
 from tidegate.model.value import Value
@@ -104,8 +105,9 @@ class Vault:
         for secret in self._secrets:
             for host in secret.hosts:
                 self._by_host.setdefault(host, []).append(secret)
+        windows = Windows()
         self._cleaners = {
-            host: Cleaner(Scrubber((one.value, one.placeholder) for one in held))
+            host: Cleaner(Scrubber((one.value, one.placeholder) for one in held), windows)
             for host, held in self._by_host.items()
         }
         in_bodies = {

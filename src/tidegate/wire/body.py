@@ -33,7 +33,7 @@ _TRAILER_LIMITS = Limits(header_bytes=MAX_TRAILERS, header_fields=32)
 _NO_TRAILER = frozenset(
     b"""transfer-encoding content-length host connection keep-alive te trailer upgrade expect max-forwards
     authorization www-authenticate cookie set-cookie set-cookie2 content-encoding content-type content-range
-    content-disposition cache-control age date expires location retry-after vary warning pragma range if-match
+    content-disposition cache-control age alt-svc date expires location retry-after vary warning pragma range if-match
     if-none-match if-modified-since if-unmodified-since if-range origin referer forwarded via""".split()
 )
 _NO_TRAILER_PREFIXES = (

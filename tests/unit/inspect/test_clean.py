@@ -10,6 +10,7 @@ import pytest
 from tests.coded import Coder, coded
 from tests.unit.inspect.test_grpc import message
 from tidegate.inspect.clean import CleanBody, Cleaner
+from tidegate.inspect.codings import Windows
 from tidegate.inspect.scrub import Scrubber
 from tidegate.wire.errors import WireError
 
@@ -145,3 +146,17 @@ def test_messages_are_made_plain_or_end_the_body() -> None:
         through(body_of(grpc), good + packed, 1000)
     with pytest.raises(WireError, match="content coding 'snappy'"):
         body_of(grpc, (b"grpc-encoding", b"snappy"))
+
+
+def test_where_room_for_windows_is_scarce_only_small_ones_are_asked_for() -> None:
+    """INS-5, GAT-5: so that servers need not be refused; once what took it is gone, all are again."""
+    windows = Windows(1 << 23)
+    cleaner = Cleaner(Scrubber([(VALUE, STANDS)]), windows)
+    asks = [(b"Accept-Encoding", b"br, gzip")]
+    assert cleaner.asked(asks) == [(b"accept-encoding", b"br, gzip")]
+    _, body = cleaner.answer(200, [(b"content-encoding", b"zstd")], [], empty=False)
+    assert body is not None
+    assert body.feed(coded(b"say " + VALUE, "zstd")) == b"say " + STANDS
+    assert cleaner.asked(asks) == [(b"accept-encoding", b"gzip")]
+    del body
+    assert cleaner.asked(asks) == [(b"accept-encoding", b"br, gzip")]

@@ -20,6 +20,7 @@ from tidegate.inspect.codings import (
     PIECE,
     RATIO,
     Decoding,
+    Windows,
     acceptable,
 )
 from tidegate.wire.errors import WireError
@@ -246,3 +247,42 @@ def test_what_is_no_name_of_a_coding_is_not_repeated() -> None:
     assert "ghp_" not in met.value.detail
     with pytest.raises(WireError, match="'compress'"):
         Decoding([b"compress"])
+
+
+@pytest.mark.parametrize(("kind", "window"), [("br", 1 << 22), ("zstd", 1 << 23), ("gzip", 0)])
+def test_windows_have_one_room(kind: str, window: int) -> None:
+    """INS-5, GAT-5: fifty bytes fill a window of 16 MiB; what is open at once is bounded, and given back."""
+    windows, packed = Windows(3 << 23), coded(TEXT, kind)
+    opened = []
+    for _ in range((3 << 23) // window if window else 20):
+        opened.append(Decoding(names(kind), windows=windows))
+        opened[-1].put(packed)
+        opened[-1].take()
+    assert (windows.left, windows.scarce) == ((0, True) if window else (3 << 23, False))
+    if window:
+        last = Decoding(names(kind), windows=windows)
+        last.put(packed)
+        with pytest.raises(WireError, match="too many compressed answers"):
+            last.take()
+    del opened[:1]
+    assert windows.left == (window or 3 << 23)
+    again = Decoding(names(kind), windows=windows)
+    assert taken(again, packed, 1 << 16) == TEXT
+
+
+@pytest.mark.parametrize("bits", range(10, 25))
+def test_the_window_of_brotli_is_known_by_its_first_byte(bits: int) -> None:
+    """RFC 7932 section 9.1: as the library writes it."""
+    brotli = pytest.importorskip("brotli")
+    for size in (0, 1, 5000):
+        windows = Windows()
+        decoding = Decoding([b"br"], windows=windows)
+        decoding.put(brotli.compress(TEXT[:size], lgwin=bits))
+        decoding.take()
+        assert windows.room - windows.left == 1 << bits
+
+
+def test_what_is_asked_for_in_small_windows() -> None:
+    """INS-5: gzip needs none to speak of."""
+    assert acceptable([b"br, gzip;q=0.5, zstd, deflate"], small=True) == b"gzip;q=0.5, deflate"
+    assert acceptable([b"br, zstd"], small=True) == b"identity"
