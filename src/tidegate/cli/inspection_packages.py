@@ -1,4 +1,4 @@
-"""The packages that read inside TLS, which a first set-up does not install: seen to before a task that needs them."""
+"""The packages that read inside TLS: part of a clone's set-up, and seen to again before a task that needs them."""
 
 from __future__ import annotations
 

@@ -316,7 +316,7 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
         command=options.command,
         folder=folder,
         environ=environ,
-        shares=(*options.shares, *(Share(path, readonly=True) for path in out_of_sight(installed))),
+        shares=(*options.shares, *(Share(path, readonly=True) for path in out_of_sight(installed, hidden))),
         hidden=hidden,
         readonly=tuple(readonly),
         guarded=later.guarded,

@@ -21,6 +21,7 @@ from tidegate.runtime.state import state_folder
 
 _TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")  # RFC 9110 section 5.6.2
 _HTTPS: Final = 443
+_NEEDED: Final = frozenset(("PATH", "HOME", "PWD", "SHELL", "TMPDIR"))
 
 
 @click.group()
@@ -57,6 +58,7 @@ def set_secret(
         raise UsageError(
             f"{variable or name!r} is no name of a variable", fix="letters, digits and '_', as in API_TOKEN"
         )
+    _refuse_a_taken_variable(variable or name)
     if sum(map(bool, (bearer, basic, header, query, body_field))) > 1:
         raise UsageError(
             "a secret has one place", fix="give one of --bearer, --basic, --header, --query and --body-field"
@@ -101,7 +103,10 @@ def list_secrets() -> int:
     from tidegate.runtime.secret_sources import source_of
 
     state = state_folder(os.environ)
-    for name in secret_store.names(state):
+    names = secret_store.names(state)
+    if not names:
+        say("there is no secret: tidegate secret set NAME --host HOST keeps one")
+    for name in names:
         try:
             found = secret_store.load(state, name)
         except StartError as error:
@@ -149,6 +154,9 @@ def _hosts(texts: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
         raise UsageError("a secret is for some host", fix="--host api.example.com")
     found = []
     for text in texts:
+        if "://" in text:
+            host = text.partition("://")[2].partition("/")[0]
+            raise UsageError(f"--host {text!r}: a secret is for a host, not a URL", fix=f"--host {host}")
         try:
             one = parse_authority(text, _HTTPS)
         except (HostError, PortError) as error:
@@ -157,6 +165,15 @@ def _hosts(texts: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
             ) from None
         found.append((one.host.text, one.port))
     return tuple(dict.fromkeys(found))
+
+
+def _refuse_a_taken_variable(name: str) -> None:
+    from tidegate.runtime.client_settings import SETTINGS, TRUST
+
+    if name in _NEEDED or name.startswith("LD_") or any(name == setting[0] for setting in (*SETTINGS, *TRUST)):
+        raise UsageError(
+            f"a task needs ${name} for something else, so no stand-in can be in it", fix="--env VAR names another"
+        )
 
 
 def _field(text: str, *, header: bool) -> str:

@@ -66,8 +66,11 @@ def ensure(
         os.close(lock)
     importlib.invalidate_caches()
     if done.returncode or _missing(packages):
+        if not done.returncode:
+            why = f"pip says that they are there, and they are not: remove {environment}, which is made anew"
+            raise StartError(f"{what} cannot be loaded", fix=why, code="packages")
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()
-        why = errors[-1][:160] if errors else "no word from pip"
+        why = errors[-1][:160].removeprefix("ERROR: ") if errors else "no word from pip"
         raise StartError(f"{what} could not be installed ({why})", fix=fix, code="packages")
 
 

@@ -116,17 +116,17 @@ def missing() -> list[str]:
 
 
 def without_packages(policy: Policy, why: str) -> StartError:
-    """Return the error for a start that needs them; `why` says what became of them."""
-    wanted = " ".join(repr(one) for one in PACKAGES.values())
+    """Return the error for a start that needs them; `why` is a clause that says what is with them."""
+    install = f"{sys.executable} -m pip install {' '.join(map(repr, PACKAGES.values()))}"
     if only_registries(policy):
         return StartError(
-            f"package registries are read-only, and the packages that read inside TLS are not installed ({why})",
-            fix=f"pip install {wanted}, or 'registries: tunnel' in your policy, which lets publishing pass",
+            f"package registries are read-only, and {why}",
+            fix=f"{install}, or 'registries: tunnel' in your policy, which lets publishing pass",
             code="packages",
         )
     return StartError(
-        f"the policy names methods or paths, and the packages that read inside TLS are not installed ({why})",
-        fix=f"pip install {wanted}",
+        f"the policy has hosts read, and {why}",
+        fix=install,
         code="packages",
     )
 
@@ -184,7 +184,8 @@ def make_reading(
         return None
     absent = missing()
     if absent:
-        raise without_packages(policy, ", ".join(absent))
+        why = f"the packages that read inside TLS are not installed ({', '.join(absent)})"
+        raise without_packages(policy, why)
     from tidegate.inspect.roots import make_roots
 
     keep_no_core()

@@ -46,12 +46,16 @@ def installation_paths() -> tuple[str, ...]:
     return (*outermost, *(name for name in dict.fromkeys(names) if name and not _within(name, outermost)))
 
 
-def out_of_sight(paths: tuple[str, ...]) -> tuple[str, ...]:
+def out_of_sight(paths: tuple[str, ...], hidden: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return those of the paths that a task would not see because its /tmp, /run and /dev are its own.
+
+    What lies in a `hidden` folder stays so: the environment of a clone that its user cannot write is in their cache,
+    and that is below a home, which may be in /tmp.
 
     A clone in /tmp is to be read-only inside like any other, not gone: its Python may be what the task runs.
     """
-    return tuple(path for path in paths if path.startswith(_OWN_FOLDERS))
+    kept = [real_path(folder) for folder in hidden]
+    return tuple(path for path in paths if path.startswith(_OWN_FOLDERS) and not _within(path, kept))
 
 
 def interpreter_paths(executable: str, library: str) -> list[str]:

@@ -110,7 +110,8 @@ def value_of(stored: Stored, state: str, environ: Mapping[str, str]) -> bytes:
         value = _command(stored, stored.origin, environ)
     value = value.rstrip(b"\r\n")
     if not value:
-        raise _nothing(stored, "it gives nothing")
+        absent = stored.source == "env" and stored.origin[0] not in environ
+        raise _nothing(stored, "it is not set here" if absent else "it gives nothing")
     return value
 
 

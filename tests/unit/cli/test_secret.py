@@ -154,3 +154,33 @@ def read_to(terminal: int, mark: bytes | None) -> bytes:
         except OSError:  # the other end is closed
             break
     return shown
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("PATH", "--host", "a.test"), "a task needs $PATH for something else"),
+        (("T", "--host", "a.test", "--env", "LD_PRELOAD"), "a task needs $LD_PRELOAD for something else"),
+        (("T", "--host", "a.test", "--env", "HTTP_PROXY"), "a task needs $HTTP_PROXY for something else"),
+        (("T", "--host", "a.test", "--env", "SSL_CERT_FILE"), "a task needs $SSL_CERT_FILE for something else"),
+        (("T", "--host", "https://a.test:8443/x"), "a secret is for a host, not a URL: --host a.test:8443"),
+    ],
+)
+def test_what_cannot_work_is_said_when_it_is_set(
+    state: str, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+) -> None:
+    """INS-5: a variable that a task starts or finds its gate by holds no stand-in; nothing is kept of either."""
+    assert main(["secret", "set", *words, "--from-env", "A"]) == 2
+    assert said in capsys.readouterr().err
+    assert secret_store.names(state) == []
+
+
+def test_an_empty_list_says_how_to_keep_one(state: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """INS-5: on standard error, so that what reads the list has none; a variable that is not set is called that."""
+    assert main(["secret", "list"]) == 0
+    told = capsys.readouterr()
+    assert (told.out, "tidegate secret set NAME --host HOST" in told.err) == ("", True)
+    assert main([*SET, "--from-env", "NOT_SET_ANYWHERE"]) == 0
+    assert main(["secret", "test", "TOKEN"]) == 78
+    assert "the variable NOT_SET_ANYWHERE: it is not set here" in capsys.readouterr().err
+    assert secret_store.names(state) == ["TOKEN"]

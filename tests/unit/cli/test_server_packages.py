@@ -82,6 +82,25 @@ def test_its_own_environment_gets_them(tmp_path: Path, *, works: bool) -> None:
         assert "no network" in lines[1]
 
 
+def test_a_pip_that_takes_them_for_there_is_not_believed(tmp_path: Path) -> None:
+    """HLD-7: where somebody removed modules and left pip's note of them, the line says what mends that."""
+    python = _own(tmp_path)
+    python.write_text("#!/bin/sh\nexit 0\n")
+    python.chmod(0o755)
+    program = (
+        "import sys\nsys.path.insert(0, sys.argv[1])\nsys.executable = sys.argv[2]\n"
+        "from tidegate.cli.server_packages import ensure\n"
+        "from tidegate.model.errors import StartError\n"
+        "try:\n    ensure(print, {'no_such_module_at_all': 'no-such>=1'})\n"
+        "except StartError as error:\n    print(error.what, error.fix, sep='\\n')\n"
+    )
+    argv = [sys.executable, "-c", program, SOURCE, str(python)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    said = done.stdout.splitlines()
+    assert said[1] == "the server's packages cannot be loaded", done.stderr
+    assert said[2].endswith(f"remove {python.parent.parent}, which is made anew")
+
+
 def test_what_comes_along_is_not_missed(tmp_path: Path) -> None:
     """INS-5: a package that only helps is tried with the others, and they are installed where it cannot be."""
     python = _own(tmp_path)

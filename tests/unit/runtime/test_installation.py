@@ -133,3 +133,9 @@ def test_a_clone_in_a_folder_that_tasks_have_of_their_own_is_shown() -> None:
     """HLD-15: read-only inside, and not gone, wherever the clone lies."""
     paths = ("/tmp/clone/src", "/tmpfs/src", "/run/x", "/home/u/src", "/dev/shm/c")
     assert out_of_sight(paths) == ("/tmp/clone/src", "/run/x", "/dev/shm/c")
+
+
+def test_an_environment_in_a_cache_that_no_task_sees_stays_hidden() -> None:
+    """HLD-15: below a home in /tmp, too; a start refused itself there, as if somebody had shared it."""
+    paths = ("/tmp/home/.cache/tidegate/environment/srv/c/.venv", "/tmp/clone/src", "/tmp/home/.cache/tidegate-x")
+    assert out_of_sight(paths, ("/tmp/home/.cache/tidegate", "/nowhere")) == paths[1:]

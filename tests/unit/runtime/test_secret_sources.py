@@ -72,7 +72,7 @@ def test_an_entry_of_a_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("one", "says"),
     [
-        (stored("env", "NOT_THERE"), "the variable NOT_THERE: it gives nothing"),
+        (stored("env", "NOT_THERE"), "the variable NOT_THERE: it is not set here"),
         (stored("file", "/nonexistent/token"), "no such file"),
         (stored("command", "/nonexistent/program"), "no such file"),
         (stored("command", sys.executable, "-c", f"print({VALUE!r}); raise SystemExit(3)"), "ended with status 3"),
