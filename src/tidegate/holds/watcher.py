@@ -67,6 +67,7 @@ NOTHING_MET: Mapping[bytes, bytes] = {}
 MAX_LISTENERS = 4096
 MAX_WAITING = 512
 RETRY = 5  # milliseconds between two looks at a full backlog, which cannot be waited for
+TOGETHER = 16  # calls that wait so, for which one RETRY more is added: many take neither a processor nor others' turn
 LOOK_AGAIN = 1000  # milliseconds: is who waits still there?
 _OWN_PROC = (b"/proc/self/", b"/proc/thread-self/", b"/dev/fd/")
 
@@ -140,18 +141,23 @@ class Watcher:
 
     def run(self) -> NoReturn:
         """Serve until no process is left that could ask."""
-        checked = time.monotonic()
+        checked = looked = time.monotonic()
         while True:
+            ready = False
             for descriptor, event in self._poll.poll(self._patience()):
                 if descriptor != self._listener:
                     self._serve_other(descriptor)
+                    ready = True
                     continue
                 if event & select.POLLIN:
                     self._serve()
                 elif event:
                     os._exit(0)
-            if self._waiting:
+            if (pace := self._patience()) is not None:
                 now = time.monotonic()
+                if not ready and now - looked < pace / 1000:
+                    continue
+                looked = now
                 gone = now - checked > LOOK_AGAIN / 1000
                 checked = now if gone else checked
                 for identity in tuple(self._waiting):
@@ -163,7 +169,8 @@ class Watcher:
     def _patience(self) -> int | None:
         if not self._waiting:
             return None
-        return RETRY if any(call.target >= 0 for call in self._waiting.values()) else LOOK_AGAIN
+        full = sum(call.timed_out == errno.EAGAIN for call in self._waiting.values())
+        return RETRY * (1 + full // TOGETHER) if full else LOOK_AGAIN
 
     def _serve(self) -> None:
         notification = bytearray(NOTIFICATION)

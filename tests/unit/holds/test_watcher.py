@@ -186,3 +186,42 @@ def test_a_met_place_leads_elsewhere_only_where_nobody_listens(tmp_path: object)
     """
     )
     assert apart(code, str(tmp_path)) == "met own met ECONNREFUSED\n"
+
+
+def test_many_calls_that_wait_keep_neither_a_processor_nor_the_others(tmp_path: object) -> None:
+    """Two hundred wait for a full backlog: each further call is answered, and each that waited in the end (HLD-14).
+
+    How often those that wait are tried again does not grow with them, nor with the calls of others.
+    """
+    code = (
+        TASK
+        + """
+    import threading
+    def task(wire):
+        full = _socket.socket(1, 1)
+        full.bind('full')
+        full.listen(0)
+        got = []
+        threads = [threading.Thread(target=lambda: got.append(connect('full'))) for _ in range(200)]
+        for thread in threads:
+            thread.start()
+        print({connect('none') for _ in range(200)}, flush=True)
+        for _ in threads:
+            _socket.socket(fileno=full._accept()[0]).close()
+        for thread in threads:
+            thread.join()
+        print(len(got), set(got), flush=True)
+        os._exit(0)
+    """
+        + WATCHED
+        + """
+    os.close(here)
+    os.waitpid(child, 0)
+    print(os.waitpid(pid, 0)[1])
+    few, many = (watcher.Watcher.__new__(watcher.Watcher) for _ in range(2))
+    one = watcher.Waiting(-1, b'', -1, 0.0, errno.EAGAIN)
+    few._waiting, many._waiting = ({number: one for number in range(count)} for count in (1, watcher.MAX_WAITING))
+    print(few._patience(), many._patience() > 20 * few._patience())
+    """
+    )
+    assert apart(code, str(tmp_path)) == "{'ENOENT'}\n200 {'done'}\n0\n5 True\n"
