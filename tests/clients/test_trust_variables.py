@@ -126,7 +126,7 @@ def test_every_variable_is_driven_or_named_here() -> None:
 def test_the_variable_alone_makes_its_tool_trust(
     product: Product, house: House, record_property: Callable[[str, object], None], tool: Told
 ) -> None:
-    """INS-2, B109: with it the tool gets what it asks for; without it, it trusts nobody here."""
+    """INS-2, B109, B112: with it the tool (Go too) gets what it asks for; without it, it trusts nobody here."""
     version = program_version(tool.version)
     if version is None and tool.name in NOT_INSTALLED:
         pytest.skip(f"{tool.name} is not here")

@@ -107,6 +107,11 @@ def test_the_bundle_of_an_image(engine: str, kind: str, request: pytest.FixtureR
         assert rest == [*["same", "kept"] * len(places), "2"], (done.stdout, done.stderr)
         assert int(count) == 3 if places else int(count) > 50, count
         assert inside.engine.image(inside.image)["Id"] == before
-        plain = inside.run("--allow", "a.test", script=f"grep -c BEGIN {' '.join(places)} /dev/null; echo $PIP_CERT")
+        again = inside.run("--policy", "read.yaml", script=script)  # from what the first run kept of the image
+        assert again.stdout == done.stdout, again.stderr
+        assert len(list(inside.product.state.glob("images/*"))) == 1
+        inside.write("plain.yaml", "network: {runtime: {allow: ['a.test:443']}}\n")
+        count = f"grep -c BEGIN {' '.join(places)} /dev/null; echo $PIP_CERT"
+        plain = inside.run("--policy", "plain.yaml", script=count)
         assert all(line.endswith((":1", ":0")) for line in plain.stdout.split() if ":" in line), plain.stdout
         assert plain.stdout.endswith("\n\n"), plain.stdout

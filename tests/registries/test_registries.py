@@ -1,9 +1,10 @@
 """Real package managers against the real registries, and the two commands of README from a fresh clone.
 
 This folder runs on the machine's own network (tests/lab/plugin.py). Where a registry does not answer, its tests are
-skipped and say so. Where it has an address that is not public, it is reached by an exact `--allow HOST:443` rule, and
-that the refusal names that very rule is tested there too. Which hosts pip and npm ask is this machine's configuration,
-so it is read, not assumed.
+skipped and say so. Where it has an address that is not public, it needs a written rule: as a company mirror of its
+preset, which is read-only like the preset, or by an exact `--allow HOST:443`, which is a tunnel; that the
+refusal names that very rule is tested there too. Which hosts pip and npm ask is this machine's configuration, so it is
+read, not assumed.
 """
 
 from __future__ import annotations
@@ -72,9 +73,27 @@ def rules(*hosts: str) -> list[str]:
     return [word for host in hosts if not is_public(host) for word in ("--allow", f"{host}:443")]
 
 
-def tunneled(host: str) -> str:
-    """Return the `net:` line of a host that was reached with `rules(host)`."""
-    return f"net: {host}:443 · tunneled ({'package-registries' if is_public(host) else 'command-line'})"
+def reached(host: str) -> str:
+    """Return the `net:` line of a host that was reached with `rules(host)`: a rule of one's own makes it a tunnel."""
+    return f"net: {host}:443 · {'inspected (package-registries)' if is_public(host) else 'tunneled (command-line)'}"
+
+
+def inspected(host: str) -> str:
+    """Return the `net:` line of a host that was reached with `held(preset, host)`."""
+    return f"net: {host}:443 · inspected (package-registries)"
+
+
+def held_pypi(product: Product) -> list[str]:
+    """Return the options with which PyPI is read-only, whatever its addresses are."""
+    return held(product, "pypi", PYPI, FILES)
+
+
+def held(product: Product, preset: str, *hosts: str) -> list[str]:
+    """Return the options with which the hosts are a preset's, read-only, whatever their addresses are."""
+    (product.folder / "held.yaml").write_text(
+        f"profile: balanced\npresets: {{{preset}: [{', '.join(f'{host}:443' for host in hosts)}]}}\n"
+    )
+    return ["--policy", "held.yaml"]
 
 
 def net_lines(done: subprocess.CompletedProcess[str]) -> set[str]:
@@ -140,15 +159,15 @@ def test_readmes_commands_in_a_fresh_clone(clone: Path, product: Product) -> Non
     first = tidegate(*rules(PYPI), "--", "python3", "-c", STATUS)
     assert (first.returncode, first.stdout) == (0, "200\n"), first.stderr
     assert first.stderr.startswith(f"tidegate: setting up its environment in {clone}/.venv")
-    assert first.stderr.splitlines()[-1] == tunneled(PYPI)
+    assert first.stderr.splitlines()[-1] == reached(PYPI)
     again = tidegate(*rules(PYPI), "--", "python3", "-c", STATUS)
-    assert (again.stdout, again.stderr) == ("200\n", f"{tunneled(PYPI)}\n")
+    assert (again.stdout, again.stderr) == ("200\n", f"{reached(PYPI)}\n")
 
     download = tidegate(*rules(*pip_hosts()), "--", "pip", "download", "--no-deps", "-d", "six", "six")
     assert download.returncode == 0, download.stderr
     assert "Successfully downloaded six" in download.stdout
     # A wheel that this machine keeps in a folder is not fetched.
-    expected = {tunneled(PYPI)} | ({tunneled(FILES)} if "Downloading six" in download.stdout else set())
+    expected = {reached(PYPI)} | ({reached(FILES)} if "Downloading six" in download.stdout else set())
     assert net_lines(download) == expected
     assert list((clone / "six").glob("six-*"))
 
@@ -170,7 +189,7 @@ def test_the_refusal_names_the_line_that_then_works(product: Product, command: l
     words = line.removeprefix("net: to let it through: ").split()
     done = product.run(*words, *rules(FILES), "--", *command)
     assert done.returncode == 0, done.stderr
-    assert tunneled(PYPI) in net_lines(done)
+    assert reached(PYPI) in net_lines(done)
 
 
 # --- pip, and what it brings
@@ -180,23 +199,23 @@ def bring(product: Product, *packages: str) -> Path:
     """Install packages from PyPI into a folder of the task's, by pip behind the gate."""
     need(SIX)
     product.environment |= PLAIN_PIP
-    done = product.run(*rules(PYPI, FILES), "--", *PIP, "install", "-q", "--target", "brought", *packages, timeout=200)
+    done = product.run(*held_pypi(product), "--", *PIP, "install", "-q", "--target", "brought", *packages, timeout=200)
     if done.returncode and "No matching distribution" in done.stderr:
         pytest.skip(f"no {' '.join(packages)} for this Python: {done.stderr.splitlines()[-1]}")
     assert done.returncode == 0, done.stderr
-    assert net_lines(done) == {tunneled(PYPI), tunneled(FILES)}
+    assert net_lines(done) == {inspected(PYPI), inspected(FILES)}
     return product.folder / "brought"
 
 
 def test_pip_downloads_from_pypi(product: Product, client: Callable[[str], str]) -> None:
-    """GAT-10, B61: index and file host, one tunnel each."""
+    """GAT-10, INS-7, B61: index and file host, each read inside TLS, where nothing but reading passes."""
     client("pip")
     need(SIX)
     product.environment |= PLAIN_PIP
-    done = product.run(*rules(PYPI, FILES), "--", *PIP, "download", "-q", "--no-deps", "-d", "six", "six")
+    done = product.run(*held_pypi(product), "--", *PIP, "download", "-q", "--no-deps", "-d", "six", "six")
     assert done.returncode == 0, done.stderr
     assert list((product.folder / "six").glob("six-*.whl"))
-    assert net_lines(done) == {tunneled(PYPI), tunneled(FILES)}
+    assert net_lines(done) == {inspected(PYPI), inspected(FILES)}
 
 
 AIOHTTP = """
@@ -222,9 +241,9 @@ def test_aiohttp_with_trust_env(product: Product, record_property: Callable[[str
         ["env", f"PYTHONPATH={folder}", sys.executable, "-c", "import aiohttp as a; print(a.__version__)"]
     )
     note_client(record_property, "aiohttp", version)
-    done = product.run(*rules(PYPI), "--", sys.executable, "-c", AIOHTTP)
+    done = product.run(*held_pypi(product), "--", sys.executable, "-c", AIOHTTP)
     assert done.stdout.split("\n") == ["200", "403", "proxy 403", ""], done.stderr
-    assert tunneled(PYPI) in net_lines(done)
+    assert inspected(PYPI) in net_lines(done)
 
 
 @pytest.mark.slow
@@ -234,10 +253,10 @@ def test_uv_installs_and_is_refused(product: Product, record_property: Callable[
     note_client(record_property, "uv", program_version((uv, "--version")) or "")
     product.environment["UV_HTTP_RETRIES"] = "0"
     install = [uv, "--no-cache", "--no-config", "pip", "install", "-q", "--python", sys.executable]
-    done = product.run(*rules(PYPI, FILES), "--", *install, "--target", "got", "six")
+    done = product.run(*held_pypi(product), "--", *install, "--target", "got", "six")
     assert done.returncode == 0, done.stderr
     assert (product.folder / "got" / "six.py").exists()
-    assert net_lines(done) == {tunneled(PYPI), tunneled(FILES)}
+    assert net_lines(done) == {inspected(PYPI), inspected(FILES)}
     done = product.run("--deny", PYPI, "--", *install, "--target", "more", "six")
     assert done.returncode != 0
     assert "tunnel error" in done.stderr
@@ -264,11 +283,9 @@ def npm(client: Callable[[str], str]) -> str:
 
 
 def test_npm_views_and_installs(product: Product, npm: str) -> None:
-    """GAT-10: npm's two kinds of request, through tunnels to the registry it is configured for."""
+    """GAT-10, INS-7: npm's two kinds of request, read at the registry that it is configured for, a mirror."""
     host = urlsplit(npm_registry()).hostname or ""
-    preset = host in ("registry.npmjs.org", "registry.yarnpkg.com")
-    words = rules(host) if preset else ["--allow", f"{host}:443"]
-    line = tunneled(host) if preset else f"net: {host}:443 · tunneled (command-line)"
+    words, line = held(product, "npm", host), inspected(host)
     product.environment["npm_config_cache"] = str(product.folder / "cache")
     done = product.run(*words, "--", npm, "view", "is-odd", "name")
     assert (done.returncode, done.stdout) == (0, "is-odd\n"), done.stderr

@@ -30,7 +30,7 @@ USAGE = """\
 usage: tidegate run [options] [--] COMMAND [ARGUMENT ...]
 
 Runs COMMAND behind a gate: it reaches only what the policy lets through, and every attempt is on record.
-Without a policy the profile is `balanced`: package registries pass, everything else would be asked about, and
+Without a policy the profile is `balanced`: package registries can be read, everything else would be asked about, and
 the command line asks no one.
 
 what it may reach

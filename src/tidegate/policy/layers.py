@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _BOTH = (Phase.INSTALL, Phase.RUNTIME)
 REGISTRIES = READ, TUNNEL = ("read", "tunnel")
 """What `registries` may be: only what reads passes in presets of registries (INS-7), or they are tunnels."""
-DEFAULT_REGISTRIES = TUNNEL
+DEFAULT_REGISTRIES = READ
 LOCKS = ("open", "trust-folder", "no-selftest", "audit")
 """What an administrator can forbid beside hosts (POL-8), by the names that `locked` has for it."""
 _DENY = Verdict.DENY.value

@@ -28,7 +28,7 @@ PROFILES = {
             "balanced",
             ("package-registries",),
             Verdict.ASK,
-            "package registries pass, and the model API of the agent that runs; everything else is asked",
+            "package registries can be read, and the agent that runs reaches its model; everything else is asked",
             own_model_api=True,
         ),
         Profile("careful", ("package-registries",), Verdict.ASK, "the same network as balanced", own_model_api=True),

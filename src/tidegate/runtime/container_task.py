@@ -56,23 +56,24 @@ def in_container(hold: Hold, container: Container, environ: Mapping[str, str]) -
     return image_variables(Engine(hold.name).image(container.image)) | kept_variables(environ, container.options)
 
 
-def trusted_in(engine: str, image: str, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+def trusted_in(engine: str, image: str, environ: Mapping[str, str], state: str) -> tuple[str, tuple[str, ...]]:
     """Return the roots of a task in a container of this image, as PEM, and where the image has bundles (INS-2).
 
     They are the image's, those that its own variables name among them, and the caller's. What tools brought in their
     own lists is lost to them where a variable names our bundle, so an image without a bundle gets the machine's roots.
+    What the image has is kept in the state folder.
 
     Raises:
         StartError: where the engine cannot be asked.
     """
     from tidegate.holds.container.engine import Engine
-    from tidegate.holds.container.image_files import read_files
+    from tidegate.holds.container.image_kept import files_of
     from tidegate.holds.container.worker import image_variables
     from tidegate.runtime.trust import SYSTEM_BUNDLES, extra_roots, joined, named_bundles, roots_of
 
     asked = Engine(engine)
-    named = named_bundles(image_variables(asked.image(image)))
-    files = read_files(asked, image, (*SYSTEM_BUNDLES, *named))
+    about = asked.image(image)
+    files = files_of(asked, about, image, (*SYSTEM_BUNDLES, *named_bundles(image_variables(about))), state)
     places = tuple(path for path in SYSTEM_BUNDLES if path in files)
     texts = [content.decode("ascii", "replace") for content in files.values()]
     if not places:

@@ -196,7 +196,7 @@ def run_behind_gate(
         if order.container is None:
             trusted = with_own_roots(roots, order.environ)
         else:
-            trusted, places = trusted_in(hold.name, order.container.image, order.environ)
+            trusted, places = trusted_in(hold.name, order.container.image, order.environ, order.state)
         files = TrustFiles(trusted, places)  # while the gate makes its authority
         link.confirm_known()
         link.cover(order.environ)

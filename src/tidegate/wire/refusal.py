@@ -43,7 +43,8 @@ _PHRASES = {
     504: "Gateway Timeout",
     505: "HTTP Version Not Supported",
 }
-_OF_REQUESTS = frozenset({Reason.METHOD_NOT_ALLOWED})  # refused where others to the same place pass
+# Refused where others to the same place pass.
+_OF_REQUESTS = frozenset({Reason.METHOD_NOT_ALLOWED, Reason.REGISTRY_READ_ONLY, Reason.GIT_READ_ONLY})
 _UPGRADE = "Upgrade: HTTP/1.1\r\n"  # RFC 9110 section 15.5.22: with every 426
 _ALLOW = "Allow: CONNECT, DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT\r\n"  # RFC 9110 section 15.5.6: with every 405
 

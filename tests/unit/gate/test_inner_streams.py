@@ -419,7 +419,7 @@ def test_a_client_that_begins_no_stream_is_ended(talk: Any, monkeypatch: pytest.
 
 
 def test_a_destination_without_http2_gets_http1(lab: Lab, inside: Start) -> None:
-    """INS-3: a client that offers both is offered what the destination has; nothing is translated."""
+    """INS-3, B49: a client that offers both is offered what the destination has; nothing is translated."""
     lab.dns.set("a.test", A=["1.2.3.4"])
     lab.origin("http", "1.2.3.4", 443, tls="a.test")
     with inside("a.test:443").tunnel("a.test:443", "h2", "http/1.1") as sock:

@@ -90,10 +90,11 @@ def test_a_refusal_in_json_is_one_object_of_its_own_length() -> None:
     assert loads(content) == {"error": line, "reason": "method-not-allowed", "errors": [{"detail": line}]}
 
 
-def test_the_phrase_says_why_where_the_host_is_allowed() -> None:
-    """INS-6: twine and Maven show nothing else; a host that is refused as a whole has the usual phrase."""
-    first = b"HTTP/1.1 403 Forbidden by tidegate: the rule allows other methods or paths only\r\n"
-    assert refuse_decision(refused(Reason.METHOD_NOT_ALLOWED)).startswith(first)
+@pytest.mark.parametrize("reason", [Reason.METHOD_NOT_ALLOWED, Reason.REGISTRY_READ_ONLY, Reason.GIT_READ_ONLY])
+def test_the_phrase_says_why_where_the_host_is_allowed(reason: Reason) -> None:
+    """INS-6, INS-7: twine and Maven show nothing else; a host that is refused as a whole has the usual phrase."""
+    first = f"HTTP/1.1 403 Forbidden by tidegate: {reason.sentence}\r\n".encode("ascii")
+    assert refuse_decision(refused(reason)).startswith(first)
     assert refuse_decision(refused(Reason.NO_RULE)).startswith(b"HTTP/1.1 403 Forbidden\r\n")
 
 
