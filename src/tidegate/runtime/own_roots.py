@@ -61,13 +61,24 @@ def configured(environ: Mapping[str, str]) -> list[str]:
     found = []
     for variable, usual, word in _FILES:
         text = _text(_absolute(environ.get(variable) or usual, home))
-        if not text:
-            continue
-        import re  # each start would wait for it
-
-        line = rf"^[ \t]*{word}[ \t]*[=:][ \t]*[\"']?([^\"'\n]+?)[\"']?[ \t]*$"
-        found += [_absolute(path, home) for path in re.findall(line, text, re.IGNORECASE | re.MULTILINE)]
+        found += [_absolute(value, home) for value in _values(text, word)]
     return [path for path in dict.fromkeys(found) if path]
+
+
+def _values(text: str, word: str) -> list[str]:
+    # `word = value` or `word: value`, in whatever case, quoted or not. By hand: each start would wait for `re`.
+    found = []
+    for one in text.split("\n"):
+        line = one.strip(" \t\r")
+        rest = line[len(word) :].lstrip(" \t")
+        if line[: len(word)].lower() != word.lower() or rest[:1] not in {"=", ":"}:
+            continue
+        value = rest[1:].strip(" \t")
+        value = value[value[:1] in {'"', "'"} :]
+        value = value[: len(value) - (value[-1:] in {'"', "'"})]
+        if value and '"' not in value and "'" not in value:
+            found.append(value)
+    return found
 
 
 def named_stores(environ: Mapping[str, str]) -> str:
