@@ -24,6 +24,8 @@ HTTPS = 443
 MODEL_HOSTS = {
     "api.anthropic.com": "anthropic",
     "api.openai.com": "openai",
+    # Where data stays in one region: developers.openai.com/api/docs/guides/data-residency, and openai-node's list.
+    **dict.fromkeys((f"{region}.api.openai.com" for region in ("us", "eu", "au", "in", "jp", "ae")), "openai"),
     "chatgpt.com": "codex",
     "generativelanguage.googleapis.com": "google",
     "api.factory.ai": "factory",
@@ -43,7 +45,11 @@ def without_agent(policy: Policy) -> Policy:
 
 
 def guarded_by(rows: Iterable[Row]) -> tuple[tuple[str, int], ...]:
-    """Return the known model hosts, with their port, that some of these rules match, be it by a wildcard."""
+    """Return all known hosts, with their port, of the model services that some of these rules match, by wildcards too.
+
+    Also those to which none of them leads: another rule of the task may, and a service is one at all of its hosts.
+    """
     rules = [rule_of(row) for row in rows if row[PORT] in {None, HTTPS}]
-    places = [Destination(canonical_host(host), HTTPS) for host in MODEL_HOSTS]
-    return tuple((place.host.text, place.port) for place in places if any(matches_host(rule, place) for rule in rules))
+    places = {host: Destination(canonical_host(host), HTTPS) for host in MODEL_HOSTS}
+    services = {MODEL_HOSTS[host] for host, at in places.items() if any(matches_host(rule, at) for rule in rules)}
+    return tuple((at.host.text, at.port) for host, at in places.items() if MODEL_HOSTS[host] in services)
