@@ -20,6 +20,13 @@ from tidegate.runtime.secret_store import Stored, is_name
 from tidegate.runtime.state import state_folder
 
 _TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")  # RFC 9110 section 5.6.2
+_OURS: Final = frozenset(
+    (
+        *("host", "content-length", "transfer-encoding", "connection", "keep-alive", "te", "trailer", "upgrade"),
+        *("proxy-authorization", "proxy-connection", "http2-settings", "accept-encoding", "a-im"),
+    )
+)
+"""Headers that are made anew, left behind or rewritten at a secret's host: a value in one of them would not arrive."""
 _HTTPS: Final = 443
 _NEEDED: Final = frozenset(("PATH", "HOME", "PWD", "SHELL", "TMPDIR"))
 
@@ -179,7 +186,7 @@ def _refuse_a_taken_variable(name: str) -> None:
 def _field(text: str, *, header: bool) -> str:
     if header and not (text and _TOKEN.issuperset(text.lower())):
         raise UsageError(f"{text!r} is no name of a header", fix="--header X-Api-Key")
-    if header and text.lower() in {"host", "content-length", "transfer-encoding", "connection", "proxy-authorization"}:
+    if header and text.lower() in _OURS:
         raise UsageError(f"the header {text} is the gate's", fix="--header X-Api-Key")
     if not text.isascii() or not text.isprintable() or any(c in " &=#%" for c in text):
         raise UsageError(f"{text!r} is no name of a parameter", fix="--query key")

@@ -3,9 +3,11 @@
 Invariant: whole or in pieces of any size, the same bytes come out; no byte is held back that cannot be the beginning
 of a value, so an event stream is as prompt as without.
 
-Forms that are found, all as long as what takes their place: the value itself, percent-encoded, with JSON's escapes, in
-hex, and within base64 of either alphabet at each of the three places it can have there. In base64 the first and last
-character may share bits with their neighbours and stay: they tell at most six bits of the value's first and last byte.
+Forms that are found, all as long as what takes their place: the value itself, percent-encoded, with the escapes of JSON
+and HTML, in hex, and within base64 of either alphabet at each of the three places it can have there. Of characters that
+writers are not agreed on (a base64 key's `+`, `/` and `=`, a query's `&`) each usual choice is a form. In base64 the
+first and last character may share bits with their neighbours and stay: they tell at most six bits of the value's first
+and last byte.
 
 What it does not find: a value in pieces, reversed, in another case, encrypted. A server that is trusted with a secret
 can hand it on in a form nobody recognises; this keeps honest echoes from a task, nothing more.
@@ -18,9 +20,43 @@ from base64 import b64encode, urlsafe_b64encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable, Mapping
 
-_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._")
+_PERCENT = tuple(
+    frozenset(range(0x100)) - kept
+    for kept in (
+        _WORD | set(b"~"),  # RFC 3986: Go, Python, Rust
+        _WORD | set(b"~/"),  # Python's quote
+        _WORD | set(b"*"),  # a form's, by the URL standard, and Java
+        _WORD | set(b"~!'()*"),  # encodeURIComponent
+        _WORD | set(b"~!'()*;/?:@&=+$,#"),  # encodeURI
+        set(range(0x20, 0x7F)) - set(b"%"),  # grpc-message
+    )
+)
+"""What writers of percent-encoding escape."""
+_JSON = (
+    b"<>&",  # Go, Rails
+    b"<>&'",  # Jinja, Django
+    b"<>&'=",  # Gson
+    b"<>&'\"+`",  # System.Text.Json
+    b"<>&'\"",  # PHP's JSON_HEX_*
+    b"<>&'=+\"\\",
+)
+"""What writers of JSON escape so that it can stand in HTML."""
+_BACKSLASHED = {ord('"'): b'\\"', ord("\\"): b"\\\\"}
+_AMP = {ord("&"): b"&amp;", ord("<"): b"&lt;", ord(">"): b"&gt;"}
+_HTML: tuple[dict[int, bytes], ...] = (
+    _AMP,
+    _AMP | {ord('"'): b"&quot;"},
+    _AMP | {ord('"'): b"&quot;", ord("'"): b"&#39;"},  # Ruby, Node's
+    _AMP | {ord('"'): b"&quot;", ord("'"): b"&#x27;"},  # Python
+    _AMP | {ord('"'): b"&quot;", ord("'"): b"&#039;"},  # PHP
+    _AMP | {ord('"'): b"&#34;", ord("'"): b"&#39;"},  # Go, Jinja
+    _AMP | {ord('"'): b"&#34;", ord("'"): b"&#39;", ord("+"): b"&#43;"},  # Go's templates
+    _AMP | {ord('"'): b"&quot;", ord("'"): b"&#x27;", ord("+"): b"&#x2B;"},  # ASP.NET
+)
+_HEAD = 16  # bytes
 
 
 class Scrubber:
@@ -58,8 +94,11 @@ class Scrubber:
         for at in range(max(0, len(data) - self._longest + 1), len(data)):
             forms = self._by_first.get(data[at])
             if forms:
-                tail = data[at:]
-                if any(len(form) > len(tail) and form.startswith(tail) for form in forms):
+                head = data[at : at + _HEAD]  # nearly all that begin alike differ here, and a tail is long to copy
+                if any(
+                    form.startswith(head) and len(form) > len(data) - at and form.startswith(data[at:])
+                    for form in forms
+                ):
                     found.append(at)
         return found
 
@@ -105,10 +144,17 @@ class Scrub:
 
 
 def forms(value: bytes) -> list[bytes]:
-    """Return the forms of a value, in the same order for each value of the same outline."""
-    found = [value, _percent(value, "%{:02X}"), _percent(value, "%{:02x}")]
+    """Return the forms of a value, in the same order for each value of the same outline; many are often the same."""
+    found = [value]
+    for template in ("%{:02X}", "%{:02x}"):
+        found += (_escaped(value, taken, template, {}) for taken in _PERCENT)
     quoted = value.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-    found += [quoted, quoted.replace(b"/", b"\\/"), _json(value, "\\u{:04x}"), _json(value, "\\u{:04X}")]
+    found += [quoted, quoted.replace(b"/", b"\\/")]
+    for template in ("\\u{:04x}", "\\u{:04X}"):
+        for taken in _JSON:
+            written = _escaped(value, taken, template, _BACKSLASHED)
+            found += [written, written.replace(b"/", b"\\/")]
+    found += (b"".join(named.get(byte, bytes((byte,))) for byte in value) for named in _HTML)
     found += [value.hex().encode(), value.hex().upper().encode()]
     for offset in range(3):
         for encode in (b64encode, urlsafe_b64encode):
@@ -116,13 +162,12 @@ def forms(value: bytes) -> list[bytes]:
     return found
 
 
-def _percent(value: bytes, template: str) -> bytes:
-    return b"".join(bytes((byte,)) if byte in _UNRESERVED else template.format(byte).encode() for byte in value)
-
-
-def _json(value: bytes, template: str) -> bytes:
-    """What careful writers of JSON escape so that it can stand in HTML."""
-    return b"".join(template.format(byte).encode() if byte in b"<>&'=+\"\\" else bytes((byte,)) for byte in value)
+def _escaped(value: bytes, taken: Container[int], template: str, others: Mapping[int, bytes]) -> bytes:
+    written = {
+        byte: template.format(byte).encode() if byte in taken else others.get(byte) or bytes((byte,))
+        for byte in set(value)
+    }
+    return b"".join(map(written.__getitem__, value))
 
 
 def _within(encoded: bytes, offset: int, length: int) -> bytes:

@@ -99,6 +99,7 @@ def test_a_reference_is_all_that_is_kept(
         ((*SET, "--from-keyring", "a.test", "--help"), "a service and a user"),
         ((*SET, "--from-keyring", "a.test", "me", "--from-env", "A"), "a secret has one source"),
         ((*SET, "--header", "Host"), "the header Host is the gate's"),
+        ((*SET, "--header", "Accept-Encoding"), "the header Accept-Encoding is the gate's"),
         ((*SET, "--header", "a b"), "is no name of a header"),
         ((*SET, "--query", "a&b"), "is no name of a parameter"),
         ((*SET, "--from-env", "A", "--from-file", "b"), "a secret has one source"),

@@ -47,6 +47,36 @@ FORMS = {
 }
 
 
+def with_(value: bytes, escapes: dict[str, str]) -> bytes:
+    """As a writer with these escapes says it."""
+    return "".join(escapes.get(sign, sign) for sign in value.decode()).encode()
+
+
+def codes(signs: str, template: str) -> dict[str, str]:
+    """Escapes by number."""
+    return {sign: template.format(ord(sign)) for sign in signs}
+
+
+BACK = {'"': '\\"', "\\": "\\\\"}
+HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+WRITERS = {
+    "Go, Rails": BACK | codes("<>&", "\\u{:04x}"),
+    "Jinja": BACK | codes("<>&'", "\\u{:04x}"),
+    "Gson": BACK | codes("<>&'=", "\\u{:04x}"),
+    "System.Text.Json": BACK | codes("<>&'\"+`", "\\u{:04X}"),
+    "PHP": BACK | {"/": "\\/"} | codes("<>&'\"", "\\u{:04X}"),
+    "encodeURIComponent": codes('+/="&<>\\%', "%{:02X}"),
+    "encodeURI": codes('"<>\\%', "%{:02X}"),
+    "Python's quote": codes('+="&<>\\%', "%{:02X}"),
+    "a form": codes('+/="&<>\\%~', "%{:02X}"),
+    "grpc-message": codes("%", "%{:02X}"),
+    "Python's HTML": HTML | {'"': "&quot;", "'": "&#x27;"},
+    "Go's HTML": HTML | {'"': "&#34;", "'": "&#39;"},
+    "Go's templates": HTML | {'"': "&#34;", "'": "&#39;", "+": "&#43;"},
+}
+FORMS |= {writer: (with_(VALUE, escapes), with_(STANDS, escapes)) for writer, escapes in WRITERS.items()}
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_is_found_wherever_it_is_cut(form: str) -> None:
     """INS-5, B118: at each place where a chunk may end; what is around it stays."""
