@@ -119,17 +119,22 @@ class Construction:
 
     def _announced(self) -> int:
         """The pid of init where A has named it and we have not come to read it; 0 where there is none."""
+        message = self._waiting("unshared ")
+        return int(message.split()[1]) if message else 0
+
+    def _waiting(self, begins: str) -> str:
+        """The first message that begins so of those that were sent by now, '' where there is none; others are lost."""
         os.set_blocking(self._wire, False)
         try:
             while received := control.receive(self._wire):
                 message, descriptors = received
                 for descriptor in descriptors:
                     os.close(descriptor)
-                if message.startswith("unshared "):
-                    return int(message.split()[1])
+                if message.startswith(begins):
+                    return message
         except BlockingIOError:
-            return 0  # everything that was said has been read
-        return 0
+            pass  # everything that was said has been read
+        return ""
 
     def _map(self, init: int) -> None:
         self._init = init
@@ -157,17 +162,8 @@ class Construction:
 
     def _said(self) -> StartError | None:
         """Why init ended, where it has: it says so first, and we may come to its end before we come to its word."""
-        os.set_blocking(self._wire, False)
-        try:
-            while received := control.receive(self._wire):
-                message, descriptors = received
-                for descriptor in descriptors:
-                    os.close(descriptor)
-                if message.startswith("failed "):
-                    return messages.explain(*control.parse_failed(message))
-        except BlockingIOError:
-            return None  # everything that was said has been read
-        return None
+        message = self._waiting("failed ")
+        return messages.explain(*control.parse_failed(message)) if message else None
 
 
 def check_silence(canaries: Canaries) -> None:

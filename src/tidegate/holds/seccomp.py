@@ -30,7 +30,7 @@ from tidegate.holds.syscalls import AUDIT_ARCH_X86_64, TABLES, X32_BIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 NETNS = "netns"
 OFFLINE = "offline"
@@ -109,13 +109,7 @@ def program(kind: str, machine: str = linux.MACHINE) -> bytes:
     Raises:
         KeyError: for a machine whose numbers are not known.
     """
-    architecture, numbers = TABLES[machine]
-    p = Program()
-    p.load(ARCHITECTURE)
-    p.if_equal(architecture, None, "kill")
-    p.load(NUMBER)
-    if architecture == AUDIT_ARCH_X86_64:
-        p.if_at_least(X32_BIT, "ENOSYS")
+    p, numbers = _begun(machine)
     if kind != OPEN:
         p.if_equal(numbers["socket"], "socket")
         p.if_equal(numbers["socketpair"], "socketpair")
@@ -136,15 +130,7 @@ def program(kind: str, machine: str = linux.MACHINE) -> bytes:
         _arguments_without_namespaces(p)
     _arguments(p, kind)
     p.label("allow")
-    p.give(ALLOW)
-    p.label("watcher")
-    p.give(NOTIFY)
-    p.label("kill")
-    p.give(KILL_PROCESS)
-    for name, code in ERRNOS.items():
-        p.label(name)
-        p.give(ERRNO | code)
-    return p.assemble()
+    return _ended(p, ERRNOS)
 
 
 def watched(machine: str = linux.MACHINE) -> bytes:
@@ -153,6 +139,18 @@ def watched(machine: str = linux.MACHINE) -> bytes:
     Raises:
         KeyError: for a machine whose numbers are not known.
     """
+    p, numbers = _begun(machine)
+    p.if_equal(numbers["connect"], "watcher")
+    p.if_equal(numbers["listen"], "watcher")
+    p.if_equal(numbers["seccomp"], None, "allow")
+    p.load(argument(1))
+    p.if_any_bit(linux.SECCOMP_FILTER_FLAG_NEW_LISTENER, "EBUSY")
+    p.label("allow")
+    return _ended(p, ("ENOSYS", "EBUSY"))
+
+
+def _begun(machine: str) -> tuple[Program, Mapping[str, int]]:
+    """A filter that has looked at the architecture and loaded the call's number, and the numbers of its calls."""
     architecture, numbers = TABLES[machine]
     p = Program()
     p.load(ARCHITECTURE)
@@ -160,18 +158,17 @@ def watched(machine: str = linux.MACHINE) -> bytes:
     p.load(NUMBER)
     if architecture == AUDIT_ARCH_X86_64:
         p.if_at_least(X32_BIT, "ENOSYS")
-    p.if_equal(numbers["connect"], "watcher")
-    p.if_equal(numbers["listen"], "watcher")
-    p.if_equal(numbers["seccomp"], None, "allow")
-    p.load(argument(1))
-    p.if_any_bit(linux.SECCOMP_FILTER_FLAG_NEW_LISTENER, "EBUSY")
-    p.label("allow")
+    return p, numbers
+
+
+def _ended(p: Program, errors: Iterable[str]) -> bytes:
+    """The whole filter: what stands at "allow", which was just labelled, and at the labels that it jumped to."""
     p.give(ALLOW)
     p.label("watcher")
     p.give(NOTIFY)
     p.label("kill")
     p.give(KILL_PROCESS)
-    for name in ("ENOSYS", "EBUSY"):
+    for name in errors:
         p.label(name)
         p.give(ERRNO | ERRNOS[name])
     return p.assemble()

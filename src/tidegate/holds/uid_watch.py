@@ -90,31 +90,14 @@ class TableWatch:
 
     def _routes_altered(self) -> bool:
         doubtful = False
-        while True:
-            try:
-                data = self._routes.recv(_LARGEST, MSG_DONTWAIT)
-            except BlockingIOError:
-                break
-            except OSError as error:
-                doubtful = True
-                if error.errno != errno.ENOBUFS:
-                    break
-                continue
-            doubtful = doubtful or any(uid_routes.is_about(kind, body) for kind, body in _messages(data))
+        for data in _heard(self._routes):
+            doubtful = doubtful or not data or any(uid_routes.is_about(kind, body) for kind, body in _messages(data))
         return doubtful and not uid_routes.look() >= self._known_routes
 
     def _table_altered(self) -> bool:
         doubtful = False
-        while True:
-            try:
-                data = self._wire.recv(_LARGEST, MSG_DONTWAIT)
-            except BlockingIOError:
-                break
-            except OSError as error:
-                doubtful = True
-                if error.errno != errno.ENOBUFS:
-                    break
-                continue
+        for data in _heard(self._wire):
+            doubtful = doubtful or not data
             for kind, body in _messages(data):
                 what = kind & 0xFF
                 if kind >> 8 != _SUBSYSTEM or what == _NEW_GENERATION or not _is_ours(body):
@@ -184,6 +167,21 @@ def _list(wire: socket, what: int) -> Iterator[bytes]:
                 raise OSError(-code, os.strerror(-code), "a list of nftables")
             if _is_ours(body):
                 yield body[4:]  # without struct nfgenmsg, which has the generation
+
+
+def _heard(wire: socket) -> Iterator[bytes]:
+    """What a socket has now; b"" where something was lost (ENOBUFS), or where it can be read no more."""
+    while True:
+        try:
+            data = wire.recv(_LARGEST, MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            yield b""
+            if error.errno != errno.ENOBUFS:
+                return
+            continue
+        yield data
 
 
 def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:

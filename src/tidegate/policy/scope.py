@@ -79,7 +79,7 @@ def _why_not(decision: Decision, policy: Policy, *, exempt: bool) -> str:
     if rule is None or decision.verdict is Verdict.DENY:
         return "no method or path is named"
     if rule.origin is Origin.PRESET:
-        return "'inspect: never' names it" if exempt else "'registries: tunnel' says so"
+        return "'inspect: never' names it" if exempt else "registries are not read ('registries: tunnel')"
     where = rule.key, decision.destination.port
     if any(
         row[ORIGIN] == Origin.PRESET and row[LIMITS] and (row[KEY], row[PORT]) == where for row in policy.index.rows
