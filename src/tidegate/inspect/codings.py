@@ -162,7 +162,7 @@ class _Brotli:
         self._input += data
         self.pending = True
         if not self.window and self._input:
-            self.window = 1 << _brotli_bits(self._input[0])
+            self.window = 1 << brotli_bits(self._input[0])
 
     def take(self) -> bytes:
         engine, data = self._engine, b""
@@ -177,7 +177,7 @@ class _Brotli:
         return out
 
 
-def _brotli_bits(first: int) -> int:
+def brotli_bits(first: int) -> int:
     """Return the binary logarithm of the window that a stream begins with (RFC 7932 section 9.1)."""
     if not first & 1:
         return 16

@@ -74,3 +74,12 @@ def test_a_body_is_of_few_members() -> None:
     for coding, empty in ((b"gzip", gzip.compress(b"")), (b"zstd", coded(b"", "zstd"))):
         with pytest.raises(CodedError, match="members"):
             decoded(coding, empty * 17, 1 << 20)
+
+
+def test_a_window_of_brotli_is_no_larger_than_libraries_make_it() -> None:
+    """INS-5, INS-8: fifty bytes that fill 16 MiB hold up everybody behind the gate for as long as that takes."""
+    brotli = pytest.importorskip("brotli")
+    assert decoded(b"br", brotli.compress(BODY), 1 << 20) == BODY
+    assert decoded(b"br", brotli.compress(BODY, lgwin=22), 1 << 20) == BODY
+    with pytest.raises(CodedError, match="window is larger than 4 MiB"):
+        decoded(b"br", brotli.compress(BODY, lgwin=24), 1 << 20)
