@@ -216,7 +216,7 @@ class Engine:
         )
 
     def remove(self, *containers: str) -> None:
-        """End and remove containers; one that is gone already is as good.
+        """End and remove containers; one that is gone already, or that somebody else removes, is as good.
 
         Raises:
             StartError: as `run`.
@@ -227,6 +227,8 @@ class Engine:
                     self.run("rm", *_AT_ONCE.get(self.name, ()), "--force", "--volumes", container)
                 except StartError as error:
                     if error.code == "no-container":
+                        break
+                    if not left and error.code == "removing":
                         break
                     if not left or error.code in ("engine-missing", "engine-down", "engine-silent"):
                         raise
@@ -314,6 +316,8 @@ class Engine:
         low = text.lower()
         if _any(low, "no such container", "no container with name or id", "no such object"):
             return StartError(f"{self.name} has no such container", fix=f"{self.name} ps -a", code="no-container")
+        if "removal of container" in low and "already in progress" in low:
+            return StartError(f"{self.name} removes that container already", code="removing")
         if _any(low, "no such image", "image not known", "unable to find image"):
             return self.without_image("IMAGE")
         if _any(low, *_NOT_REACHED):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tidegate.holds.container import engine
 from tidegate.holds.container.engine import DOCKER, PODMAN, Engine
 from tidegate.model.errors import StartError, UsageError
 
@@ -81,6 +82,15 @@ def test_removing_what_is_gone_is_fine(tmp_path: Path) -> None:
     engine_that(tmp_path, "echo 'Error: No such container: x' >&2; exit 1").remove("x")
     with pytest.raises(StartError, match="device busy"):
         engine_that(tmp_path, "echo 'device busy' >&2; exit 1").remove("x")
+
+
+def test_who_finds_that_somebody_else_removes_a_container_does_not_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two starts at once sweep the same leftovers, and the engine is slow: neither is refused for that (HLD-8)."""
+    monkeypatch.setattr(engine, "_BETWEEN", 0.01)
+    said = "Error response from daemon: removal of container 5a5b is already in progress"
+    engine_that(tmp_path, f"echo '{said}' >&2; exit 1").remove("x")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.holds.container.test_engine import engine_that
 from tidegate.holds.container.engine import PODMAN
-from tidegate.holds.container.image_files import read_files
+from tidegate.holds.container.image_files import MOST, read_files
 from tidegate.model.errors import StartError
 
 if TYPE_CHECKING:
@@ -59,3 +59,18 @@ def test_an_engine_that_fails_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(StartError, match="the disk is on fire"):
         read_files(an_engine(tmp_path, says="the disk is on fire"), "image", ["/x"])
     assert (tmp_path / "told").read_text().splitlines()[-1].startswith("rm ")
+
+
+def test_no_more_is_read_than_a_file_of_roots_may_have(tmp_path: Path) -> None:
+    """An image is anybody's: a link to a folder without end ends the reading, and a file that is too large is none."""
+    (tmp_path / "zeros").symlink_to("/dev/zero")
+    with tarfile.open(tmp_path / "large", mode="w") as tar:
+        member = tarfile.TarInfo("large")
+        member.size = MOST + 1
+        tar.addfile(member, io.BytesIO(bytes(member.size)))
+    script = f"""case "$*" in
+create*) echo made;;
+cp*made:/large*) cat {tmp_path}/large;;
+cp*made:/zeros*) exec cat {tmp_path}/zeros;;
+esac"""
+    assert read_files(engine_that(tmp_path, script), "image", ["/large", "/zeros"]) == {}
