@@ -142,7 +142,11 @@ def test_nothing_is_left_after_the_next_start_and_strangers_stay(machine: Machin
     assert left > len(steps) / 2
     # An engine's own program that was started may still be about to make what was asked for: then the next start
     # after that finds it.
-    until(lambda: machine.killed_at("never", transport) == 0 and not machine.containers(), machine.containers())
+    # How many starts that takes does not depend on how long each takes, which on a busy machine may be long.
+    assert any(machine.killed_at("never", transport) == 0 and not machine.containers() for _ in range(8)), (
+        machine.containers(),
+        Path(machine.state).parent.joinpath("said").read_text(),
+    )
     until(lambda: not machine.processes(), machine.processes())
     assert machine.volumes() == []
     assert machine.files() == []
