@@ -253,6 +253,21 @@ def test_tasks_of_a_server_have_secrets(product: Product, lab: Lab) -> None:
     assert [bearer(head) for head in origin.heads] == [VALUE.encode()] * 3
 
 
+def test_a_secret_that_is_led_to_another_host_needs_another_task(product: Product, lab: Lab) -> None:
+    """INS-5, INS-1: the task's authority is for the hosts that it began with; elsewhere nothing would be swapped."""
+    lab.origin("echo", ALLOWED, 443, tls="a.test")
+    keep(product)
+    with Served(product):
+        task = product.tidegate("task", "create", "--allow", "a.test", "--secret", "TOKEN").stdout.strip()
+        for host, status in (("a.test", 0), ("b.test", 78), ("a.test", 0)):
+            kept = product.tidegate("secret", "set", "TOKEN", "--host", host, input=VALUE, stdin=None)
+            assert kept.returncode == 0, kept.stderr
+            done = product.tidegate("exec", task, "--", "sh", "-c", CURL)
+            assert done.returncode == status, done.stderr
+            assert ("TOKEN is for b.test:443 by now" in done.stderr) is bool(status)
+            assert VALUE not in done.stdout + done.stderr
+
+
 def test_an_ordinary_users_server_keeps_its_memory_to_itself(base: str, lab: Lab) -> None:
     """INS-5: once it has a value, that user's other programs can look into neither its memory nor its environment."""
     product = ordinary(base, lab)

@@ -15,8 +15,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tidegate.model.errors import UsageError
-from tidegate.model.host import bracketed
+from tidegate.model.errors import StartError, UsageError
+from tidegate.model.host import bracketed, canonical_host
 from tidegate.runtime.inspection import need_readable
 from tidegate.runtime.model_keys import from_plain
 from tidegate.runtime.secret_store import is_name, load_all
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tidegate.inspect.secrets import Vault
+    from tidegate.model.seams import Inspector
     from tidegate.policy.policy import Policy
     from tidegate.runtime.secret_store import Stored
 
@@ -125,6 +126,23 @@ def _uses(state: str, names: Iterable[str], policy: Policy) -> tuple[tuple[str, 
     stored: tuple[Stored, ...] = load_all(state, names)
     need_readable(policy, stored)
     return _used(stored)
+
+
+def need_covered(secrets: TaskSecrets, inspector: Inspector | None) -> None:
+    """See that each host can be read by the authority that the task trusts, where it has one already.
+
+    Raises:
+        StartError: where a person has led a secret to another host since: there its stand-in would stay one.
+    """
+    for name, hosts, _variable in secrets.uses if inspector is not None else ():
+        for host, port in hosts:
+            if not inspector.covers(canonical_host(bracketed(host))):  # type: ignore[union-attr]
+                raise StartError(
+                    f"the secret {name} is for {bracketed(host)}:{port} by now, which this task does not trust the gate"
+                    " to read: its authority is for the hosts that it began with",
+                    fix="begin another task",
+                    code="secret-host",
+                )
 
 
 def opened(

@@ -25,7 +25,7 @@ from tidegate.server.ledger import remembered_of
 from tidegate.server.living import Exec, Living, denied_now
 from tidegate.server.open_view import OpenView
 from tidegate.server.returning import Returning
-from tidegate.server.task_secrets import opened
+from tidegate.server.task_secrets import need_covered, opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -204,6 +204,7 @@ class Registry(Returning):
         async with task.secrets.opening:
             policy = task.policy_in_force()
             found = await in_thread(lambda: opened(self._state, task.secrets, environ, policy, agent=agent))
+            need_covered(task.secrets, None if task.reading is None else task.reading.inspector)
             await self._ledger.keep(task)  # before it is in anybody's environment
         return found
 
