@@ -155,11 +155,21 @@ def test_rooms_on_the_way_of_run_load_nothing_heavy(module: str) -> None:
     assert module in IMPORTED_LATER or module.startswith(CONTAINERS) or not names & HEAVY
 
 
-def test_run_starts_lean() -> None:
-    """Loading the command `run` in a bare Python brings none of the heavy modules along."""
+@pytest.mark.parametrize(
+    "loaded",
+    [
+        "tidegate.cli.main, tidegate.cli.run",
+        "tidegate.runtime.gate_process, tidegate.runtime.early_key, tidegate.runtime.inspection",
+        "tidegate.inspect.roots",
+        "tidegate.runtime.trust",
+    ],
+    ids=["front", "gate", "roots", "trust"],
+)
+def test_run_starts_lean(loaded: str) -> None:
+    """What `run` loads in its front and in its gate brings none of the heavy modules along, in a bare Python."""
     program = (
-        "import sys\nbefore = set(sys.modules)\nsys.path.insert(0, sys.argv[1])\nimport tidegate.cli.main\n"
-        "import tidegate.cli.run\nprint(*sorted(set(sys.modules) - before))"
+        f"import sys\nbefore = set(sys.modules)\nsys.path.insert(0, sys.argv[1])\nimport {loaded}\n"
+        "print(*sorted(set(sys.modules) - before))"
     )
     argv = [sys.executable, "-I", "-S", "-c", program, os.path.join(ROOT, "src")]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from _socket import AF_UNIX, SOCK_CLOEXEC, SOCK_STREAM, socketpair
-from typing import NoReturn
 
 from tidegate.runtime.channel import ChannelClosedError, receive, send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
+    from typing import NoReturn
 
     from tidegate.inspect.first_key import Key
 
