@@ -14,6 +14,7 @@ import pytest
 from tests.client_programs import trusting
 from tests.clients.kit import ALLOWED, net_lines, shown
 from tests.https_site import HttpsSite
+from tidegate.runtime.client_settings import TRUST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -187,3 +188,36 @@ def test_git_of_a_whole_policy(product: Product, site: HttpsSite, client: Callab
     assert not [one for one in site.requests if "git-receive-pack" in one]
     explained = product.tidegate("policy", "explain", *options, "a.test")
     assert "inspected  yes: what git may do there is judged inside TLS" in explained.stdout
+
+
+def test_a_machine_without_roots_runs_what_reads_none(product: Product, npm: Origin) -> None:
+    """INS-7, HLD-7: with nothing to verify a registry against it is refused, and says how; the task runs all the same.
+
+    Where a rule of a person's wants something read, nothing starts.
+    """
+    if os.geteuid() != 0:
+        pytest.skip("another /etc/ssl takes root")
+    for name in ("SSL_CERT_DIR", "JAVA_HOME", *(row[0] for row in TRUST)):
+        product.environment.pop(name, None)
+    hide = 'for d in /etc/ssl /etc/pki; do [ ! -d $d ] || mount -t tmpfs none $d; done; exec "$@"'
+    (product.folder / "read.yaml").write_text("network: {runtime: {allow: [{host: 'a.test:443', methods: [GET]}]}}\n")
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        argv = ["unshare", "--mount", "sh", "-c", hide, "sh", *product.argv("run", *words)]
+        return subprocess.run(
+            argv, cwd=product.folder, env=product.environment, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, check=False, timeout=60,
+        )  # fmt: skip
+
+    done = run("--", "sh", "-c", f"echo runs; curl -sSk https://{NPM}/x")
+    assert done.stdout.startswith("runs\n"), done.stderr
+    why = (
+        "registries are read-only, and this task cannot be read inside TLS; 'registries: tunnel' lets them pass unread"
+    )
+    assert net_lines(done)[0] == f"net: {NPM}:443 · refused, {why} (package-registries)"
+    assert npm.requests == 0
+    done = run("--policy", "read.yaml", "--", "echo", "runs")
+    assert (done.returncode, done.stdout) == (78, "")
+    assert (
+        "hosts are to be read inside TLS, and this machine has no roots to verify destinations against" in done.stderr
+    )

@@ -101,9 +101,14 @@ def wants_inspection(policy: Policy) -> bool:
 
 
 def only_registries(policy: Policy) -> bool:
-    """Whether all that it wants read are package registries, which no rule of a person's named for that."""
+    """Whether all that it wants read are package registries, which no rule of a person's named for that.
+
+    Where these cannot be read, they are refused, and the task is none the worse for it.
+    """
     rules = (*policy.index.limited(), *map(rule_of, policy.bounds))
-    return all(one[0] == REGISTRY for rule in rules for union in rule.limits.requests for one in union)
+    return not policy.guarded and all(
+        one[0] == REGISTRY for rule in rules for union in rule.limits.requests for one in union
+    )
 
 
 def missing() -> list[str]:

@@ -17,7 +17,7 @@ from tidegate.model.verdict import Phase, Verdict
 from tidegate.runtime.channel import ASK, NO_ONE
 from tidegate.runtime.container_task import comeback_of, in_container, node_name, trusted_in, with_relay
 from tidegate.runtime.environment import task_environment, without_proxies
-from tidegate.runtime.inspection import need_readable, wants_inspection
+from tidegate.runtime.inspection import need_readable, only_registries, wants_inspection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,9 +156,10 @@ def run_behind_gate(
     names = own_names(node_name(order.container)) if captured else ()
     roots = ""
     if link.authority or order.secrets or (policy is not None and wants_inspection(policy)):
-        from tidegate.runtime.trust import need_roots
+        from tidegate.runtime.trust import need_roots, roots_of
 
-        roots = need_roots(order.environ, secrets=bool(order.secrets))
+        bare = policy is not None and only_registries(policy) and not (link.authority or order.secrets or order.keys)
+        roots = roots_of(order.environ) if bare else need_roots(order.environ, secrets=bool(order.secrets))
     if policy is not None:
         need_readable(policy, order.secrets)
     if policy is not None:

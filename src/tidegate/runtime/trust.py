@@ -88,7 +88,7 @@ def need_roots(environ: Mapping[str, str], *, secrets: bool = False) -> str:
     """
     roots = roots_of(environ)
     if not roots:
-        why = "a secret is given" if secrets else "the policy names methods or paths"
+        why = "a secret is given" if secrets else "hosts are to be read inside TLS"
         raise StartError(
             f"{why}, and this machine has no roots to verify destinations against",
             fix="install ca-certificates, or set SSL_CERT_FILE",

@@ -20,7 +20,7 @@ from tidegate.holds.inside import MOULD
 from tidegate.model.errors import StartError
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import Phase, Verdict
-from tidegate.runtime.inspection import make_reading, wants_inspection
+from tidegate.runtime.inspection import make_reading, only_registries, wants_inspection
 from tidegate.runtime.served import serve_sockets
 from tidegate.runtime.services import Services
 from tidegate.runtime.task import ports_of
@@ -110,6 +110,8 @@ class Living:
         """
         if self.reading is None and (self.secrets or wants_inspection(policy)):
             roots = joined((roots_of(os.environ), self.roots))
+            if not (roots or self.secrets) and only_registries(policy):
+                return ()
             self.reading = make_reading(policy, self.id, roots, time.time, self.secrets.hosts)  # noqa: TID251  the clock comes in here
         return self.reading.authority if self.reading is not None else ()
 

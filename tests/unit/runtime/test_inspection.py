@@ -18,7 +18,7 @@ from tidegate.model.rule import Layer
 from tidegate.policy.layers import command_line, join
 from tidegate.policy.loader import load_policy
 from tidegate.runtime import inspection
-from tidegate.runtime.inspection import CODINGS, PACKAGES, make_reading, missing, wants_inspection
+from tidegate.runtime.inspection import CODINGS, PACKAGES, make_reading, missing, only_registries, wants_inspection
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +38,13 @@ def test_it_is_made_for_what_is_read_only() -> None:
     assert reading is not None
     assert reading.inspector.covers(canonical_host("a.test"))
     assert [text.startswith("-----BEGIN CERTIFICATE-----") for text in reading.authority] == [True]
+
+
+def test_what_a_task_can_do_without() -> None:
+    """INS-7, INS-8: registries alone; what a person's rule or an agent's model service asks for is needed."""
+    assert only_registries(REGISTRIES)
+    assert not only_registries(READ)
+    assert not only_registries(REGISTRIES.replace(guarded=(("api.a.test", 443),)))
 
 
 def test_nothing_heavy_is_loaded_before_the_first_connection(monkeypatch: pytest.MonkeyPatch) -> None:
