@@ -4,7 +4,8 @@ Rules of the file:
 
 * The gate's process asks each source when the task starts. The front, and whatever is forked from it, never has a
   value that it did not have before; what it is told are the stand-ins.
-* Variables of the caller that have a value in them go into the task with the stand-in in its place.
+* Variables of the caller that have a value in them go into the task with the stand-in in its place, in each form that
+  is looked for in answers too (scrub.py): a URL with a password, a name and password in base64.
 * No error repeats a value, or what a command printed.
 """
 
@@ -17,6 +18,7 @@ import sys
 from importlib.util import find_spec
 
 from tidegate.inspect.placeholder import MOST, UnfitError, fits, make_placeholder
+from tidegate.inspect.scrub import Scrubber
 from tidegate.inspect.secrets import Place, Secret, Vault, Where
 from tidegate.model.errors import StartError
 from tidegate.runtime.model_keys import alone_at
@@ -69,10 +71,9 @@ def open_secrets(
         found.append(Secret(stored.name, stored.hosts, place, value, placeholder, alone))
         own[stored.variable] = placeholder.decode("ascii")
     variables: dict[str, str] = {}
+    cover = Scrubber((one.value, one.placeholder) for one in found).all
     for name, text in environ.items():
-        covered = text
-        for one in found:
-            covered = covered.replace(one.value.decode("ascii"), one.placeholder.decode("ascii"))
+        covered = cover(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
         if covered != text:
             variables[name] = covered
     return Vault(found), variables | own

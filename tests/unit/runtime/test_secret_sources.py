@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import subprocess
 import sys
+import urllib.parse
 from typing import TYPE_CHECKING
 
 import pytest
@@ -99,6 +102,28 @@ def test_variables_that_hold_the_value_are_covered(tmp_path: Path) -> None:
     assert sent == (b"/", [(b"Authorization", f"Bearer {VALUE}".encode())])
     again = open_secrets(str(tmp_path), ["TOKEN"], environ)[1]["TOKEN"]
     assert again != made
+
+
+def test_variables_that_hold_the_value_in_another_form_are_covered(tmp_path: Path) -> None:
+    """INS-5, B119: a registry's `_auth` is base64, a URL has it percent-encoded; bytes that are no text stay."""
+    value = "p4ss+w0rd/abc=&1"
+    secret_store.save(str(tmp_path), stored("env", "MINE"))
+    environ = {
+        "MINE": value,
+        "AUTH": base64.b64encode(f"user:{value}".encode()).decode(),
+        "URL": f"https://u:{urllib.parse.quote(value, safe='')}@a.test/",
+        "JSON": json.dumps({"key": value}),
+        "BYTES": f"\udcff{value}\udcfe",
+        "OTHER": "\udcff",
+    }
+    _vault, variables = open_secrets(str(tmp_path), ["TOKEN"], environ)
+    stands = variables["TOKEN"]
+    assert base64.b64decode(variables["AUTH"]).startswith(b"user:")
+    assert base64.b64decode(variables["AUTH"])[5:-1] == stands.encode()[:-1]
+    assert urllib.parse.unquote(variables["URL"]) == f"https://u:{stands}@a.test/"
+    assert json.loads(variables["JSON"]) == {"key": stands}
+    assert variables["BYTES"] == f"\udcff{stands}\udcfe"
+    assert "OTHER" not in variables
 
 
 def test_a_value_that_nothing_can_stand_for(tmp_path: Path) -> None:
