@@ -25,7 +25,7 @@ def ensure_for(policy: Policy, say: Callable[[str], None], *, secrets: bool = Fa
     except StartError as error:
         if secrets or not only_registries(policy):
             raise
-        raise without_packages(policy, error.what) from None
+        raise without_packages(policy, error.what, error.fix) from None
 
 
 def ensure_packages(say: Callable[[str], None]) -> None:

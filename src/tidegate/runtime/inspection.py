@@ -120,9 +120,9 @@ def missing() -> list[str]:
     ]
 
 
-def without_packages(policy: Policy, why: str) -> StartError:
-    """Return the error for a start that needs them; `why` is a clause that says what is with them."""
-    install = f"{sys.executable} -m pip install {' '.join(map(repr, PACKAGES.values()))}"
+def without_packages(policy: Policy, why: str, install: str = "") -> StartError:
+    """Return the error for a start that needs them: `why` is a clause about them, `install` what mends it."""
+    install = install or f"{sys.executable} -m pip install {' '.join(map(repr, PACKAGES.values()))}"
     if only_registries(policy):
         return StartError(
             f"package registries are read-only, and {why}",
