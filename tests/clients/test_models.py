@@ -215,17 +215,21 @@ def test_behind_a_server_too_and_for_the_agent_alone(product: Product, origin: O
                 time.sleep(0.05)
             task = json.loads(product.tidegate("task", "list", "--json").stdout)[0]["id"]
             before = origin.requests
+            product.environment["COPY"] = f"key={KEY};"
             other = product.tidegate("exec", task, "--", "./other", CALL)
             key, answers = said(other)
-            assert (key, answers[0][0]) == (KEY, 0)
+            assert (len(key), key != KEY, answers[0][0]) == (len(KEY), True, 0)
+            copied = product.tidegate("exec", task, "--", "sh", "-c", "echo $COPY")
+            assert copied.stdout.strip() == f"key={key};", (copied.stderr, copied.returncode)
+            assert json.loads(product.tidegate("task", "list", "--json").stdout)[0]["id"] == task  # HLD-8: it lives on
             assert f"net: {API}:443 · refused, no rule allows it (no-rule)" in net_lines(other)
             assert origin.requests == before
         finally:
             go.touch()
             out, err = process.communicate(timeout=60)
-        key, answers = said(subprocess.CompletedProcess((), process.returncode, out, err))
+        stand_in, answers = said(subprocess.CompletedProcess((), process.returncode, out, err))
         assert [status for status, _ in answers] == [200, 403, 200]
-        assert (len(key), key != KEY) == (len(KEY), True)
+        assert stand_in == key
         assert KEY not in out + err
         assert all(KEY.encode() in head for head in origin.heads)
         assert origin.requests == 2

@@ -75,7 +75,7 @@ class ServerLink(Link):
         answer: dict[str, Any] = self._ask(["exec", {**order, "version": __version__}], "ready")
         self.known = True
         self.authority = tuple(answer.get("authority", ()))
-        self.secrets = tuple(answer.get("secrets", ()))
+        self.secrets = tuple(answer.get("covers", ()))
         return answer
 
     # To the next server, with a command that runs already (HLD-8).
@@ -95,7 +95,7 @@ class ServerLink(Link):
         answer: dict[str, Any] = self._ask([word, {**order, "version": __version__, "again": True}], "ready")
         self.known = True
         self.authority = tuple(answer.get("authority", ()))
-        self.secrets = tuple(answer.get("secrets", ()))
+        self.secrets = tuple(answer.get("covers", ()))
         self.cover(os.environ)
         return answer
 

@@ -120,7 +120,8 @@ class Living:
     ) -> dict[str, Any]:
         """Return what a front is told of it before a command of its begins, which will be in this phase.
 
-        `agent` says that it is the one that the task was made for.
+        `agent` says that it is the one that the task was made for. Every command has to have all of `covers` covered in
+        its environment, also keys that are the agent's alone.
 
         Raises:
             StartError: as `reads`.
@@ -138,6 +139,7 @@ class Living:
             "ports": {name: ports_of(policy, Phase(name)) for name in met},
             "authority": self.reads(policy),
             "secrets": self.secrets.names_of(agent=agent),
+            "covers": self.secrets.names_of(agent=True),
         }
 
     @property

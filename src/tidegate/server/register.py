@@ -317,7 +317,7 @@ class Register:
             self._ledger.log.append(event, exec_.task.id)
 
     async def end_exec(self, exec_: Exec) -> tuple[list[Row], int]:
-        """The command has ended; return its counts. The task of a `run` ends with it."""
+        """The command has ended; return its counts. The task of a `run` ends with the one that it was made for."""
         task = exec_.task
         if task.execs.pop(exec_.id, None) is None:
             return [], 0
@@ -325,9 +325,9 @@ class Register:
         self._ledger.exec_ended(exec_, counted)
         if task.setting_up is exec_:
             await self._leave_set_up(task, Phase.RUNTIME)
-        if task.kind == RUN and not task.leaving:
+        if task.kind == RUN and exec_.agent and not task.leaving:
             await self._bury(task, "ended")
-        else:
+        elif task.id in self._tasks:
             self.tell(task)
         return counted
 

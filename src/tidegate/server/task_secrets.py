@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tidegate.inspect.placeholder import LEAST
 from tidegate.model.errors import StartError, UsageError
 from tidegate.model.host import bracketed, canonical_host
 from tidegate.runtime.inspection import need_readable
@@ -151,7 +152,7 @@ def opened(
     """Get the values, and return them with the variables that are another in the task. It may wait for a program.
 
     Hosts and variables are those of now, where a person has set one of them again. Keys are got for the `agent`'s
-    command alone.
+    command alone; another one has its stand-in in their place, which no host takes from it.
 
     Raises:
         StartError: where one cannot be had or read, or does not fit the task's stand-in.
@@ -162,4 +163,16 @@ def opened(
     keep_no_core()
     stored = secrets.names_of(agent=False)
     secrets.uses = _uses(state, stored, policy) + _used(secrets.keys)
-    return open_secrets(state, stored, environ, secrets.stand_ins, secrets.keys if agent else ())
+    vault, variables = open_secrets(state, stored, environ, secrets.stand_ins, secrets.keys if agent else ())
+    return vault, variables if agent else _without_keys(secrets, environ, variables)
+
+
+def _without_keys(secrets: TaskSecrets, environ: Mapping[str, str], variables: dict[str, str]) -> dict[str, str]:
+    # The agent can read what another command of its task has in its environment.
+    for key in secrets.keys:
+        value = environ.get(key.variable, "")
+        stand_in = secrets.stand_ins.get(f"${key.variable}", "")
+        for name, text in environ.items() if value else ():
+            if name == key.variable or (len(value) >= LEAST and value in text):
+                variables[name] = variables.get(name, text).replace(value, stand_in)
+    return variables

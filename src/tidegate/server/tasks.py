@@ -185,8 +185,9 @@ class Registry(Returning):
             return {}
         vault, variables = await self._opened(exec_.task, environ, agent=exec_.agent)
         vault.used = partial(self._ledger.secret_used, exec_)
-        exec_.vault = vault
-        self._ledger.secrets_given(exec_)
+        if exec_.task.secrets.names_of(agent=exec_.agent):
+            exec_.vault = vault
+            self._ledger.secrets_given(exec_)
         return variables
 
     async def given(self, task: Living, environ: Mapping[str, str]) -> dict[str, Any]:

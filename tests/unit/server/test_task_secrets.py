@@ -101,7 +101,13 @@ def test_a_key_of_the_agents_model_is_the_agents_alone(tmp_path: Path) -> None:
     assert found.variables_of(agent=True) == ("TOKEN", "OPENAI_API_KEY")
     vault, variables = opened(str(tmp_path), found, environ, POLICY)
     assert not vault.belong("api.openai.com", 443)
-    assert "OPENAI_API_KEY" not in variables
+    stand_in = found.stand_ins["$OPENAI_API_KEY"]
+    assert variables["OPENAI_API_KEY"] == stand_in  # the agent could read it in the other command's environment
+    more = {"A": f"key={key}", "OPENAI_API_KEY": key, "MINE": VALUE, "PATH": "/bin"}
+    variables = opened(str(tmp_path), found, more, POLICY)[1]
+    assert (variables["A"], "PATH" in variables, key in str(variables)) == (f"key={stand_in}", False, False)
+    short = opened(str(tmp_path), found, environ | {"OPENAI_API_KEY": "a", "PATH": "/a"}, POLICY)[1]
+    assert (short["OPENAI_API_KEY"], "PATH" in short) == (stand_in, False)
     assert found.variables_of(agent=False) == ("TOKEN",)
     text = json.dumps(found.kept())
     assert key not in text
