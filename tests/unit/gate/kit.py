@@ -135,7 +135,8 @@ class Serving:
 
     def idle(self) -> None:
         """Wait until no connection is open any more."""
-        wait(lambda: self.gate.connections == 0, lambda: f"{self.gate.connections} are open")
+        # Whoever was told its last word and sends on, or stays, may do so for ten seconds (gate/linger.py).
+        wait(lambda: self.gate.connections == 0, lambda: f"{self.gate.connections} are open", timeout=30.0)
 
     def stop(self) -> None:
         """End it; a bug that showed on the way fails the test."""
