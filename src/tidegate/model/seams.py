@@ -303,7 +303,7 @@ class Inspector(Protocol):
 
     @property
     def guard(self) -> Guard | None:
-        """What looks at them."""
+        """What looks at the calls that an agent makes; None where nobody asked for that (INS-8)."""
 
     def covers(self, host: Host) -> bool:
         """Whether it was made for this host."""
