@@ -57,7 +57,7 @@ def test_what_a_killed_one_left_is_swept(served: Served) -> None:
     assert "front.sock, api.sock, server.json" in row.what
     done = served.tidegate("doctor", "--fix")
     assert "tidegate: server: mended" in done.stderr
-    assert {path.name for path in (served.state / "run").iterdir()} == {"lock", "port"}
+    assert {path.name for path in (served.state / "run").iterdir()} == {"lock", "port", "pulse"}
     assert rows(served.product)["server"].state == OK
     with Served(served.product) as again:
         assert rows(again.product)["server"].state == OK
