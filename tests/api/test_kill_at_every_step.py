@@ -149,7 +149,7 @@ def _check(server: Served, rounds: list[Round]) -> None:
     verified = verify(log_folder(str(server.state)), key_folder(str(server.state)))
     assert verified.ok, verified.findings
     assert {path.name for path in (server.state / "run").iterdir()} == {
-        "lock", "port", "server.json", "front.sock", "api.sock",
+        "lock", "port", "pulse", "server.json", "front.sock", "api.sock",
     }  # fmt: skip
 
 

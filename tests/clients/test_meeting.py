@@ -147,7 +147,8 @@ def test_it_waits_and_succeeds(
     assert (product.folder / row.got).exists()
     assert person.numbers() == {question["id"]}
     lines = [line for line in net_lines(done) if "· not connected, " not in line]  # from a race of its addresses
-    assert lines == [f"net: a.test:443 · {HOW[way]}, a person allowed it (answered)"]
+    # One of its connections may come when the answer is there already, and then nobody was asked for that one.
+    assert {line.replace(", a person allowed it", "") for line in lines} == {f"net: a.test:443 · {HOW[way]} (answered)"}
     if row.meanwhile:
         assert own_lines(done)[0] == row.meanwhile
 
@@ -168,7 +169,8 @@ def test_the_retry_of_one_that_gave_up_succeeds(
     assert (product.folder / row.got).exists()
     assert person.numbers() == {number}
     lines = net_lines(done)
-    assert f"net: a.test:443 · {HOW[way]}, a person allowed it (answered)" in lines
+    passed = f"net: a.test:443 · {HOW[way]} (answered)"
+    assert passed in [line.replace(", a person allowed it", "") for line in lines]
     assert "net: a.test:443 · not connected, the client went away while a person was asked (no-rule)" in lines
     assert not [line for line in lines if "to let it through" in line]
     if row.gives_up[way]:
