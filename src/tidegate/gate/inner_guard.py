@@ -7,10 +7,10 @@ stops coming ends the connection. Where a body may not be sent, the look says wh
 
 from __future__ import annotations
 
+from tidegate.gate.origin import ROUNDS, next_spans
 from tidegate.gate.reactor import IN
 from tidegate.model.reason import Reason
 from tidegate.wire.body import make_body
-from tidegate.wire.errors import WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tidegate.model.seams import Look
     from tidegate.wire.body import Body
 
-ROUNDS = 16  # reads in one turn before others get theirs
 SILENT = 60.0  # seconds without a byte of it
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -44,13 +43,13 @@ def look_at(exchange: InnerExchange, request: InnerRequest) -> Look | None:
 class HeldBody:
     """One body on its way in. When it is whole, `exchange.looked()` is called; see the rules of the file."""
 
-    __slots__ = ("_body", "_clock", "_exchange", "_look", "_touched")
+    __slots__ = ("_body", "_clock", "_exchange", "_look")
 
     def __init__(self, exchange: InnerExchange, request: InnerRequest, look: Look) -> None:
         self._exchange = exchange
         self._look = look
         self._body: Body = make_body(request.framing, decode=True)
-        self._touched = exchange.gate.reactor.now
+        exchange.touched = exchange.gate.reactor.now
         self._clock: Timer | None = exchange.gate.reactor.after(SILENT, self._look_silent, exchange)
         if request.expects:
             exchange.client.send(CONTINUE)
@@ -62,22 +61,9 @@ class HeldBody:
             exchange.looked()
             return
         for _ in range(ROUNDS):
-            data = exchange.buffer
-            if not data:
-                received = exchange.receive() if exchange.more else None
-                if received is None:
-                    return
-                if not received:
-                    exchange.abort(Reason.CLIENT_GONE)
-                    return
-                data = received
-            self._touched = exchange.gate.reactor.now
-            try:
-                used, spans = self._body.feed(data)
-            except WireError as error:
-                exchange.malformed(error)
+            spans = next_spans(exchange, self._body)
+            if spans is None:
                 return
-            exchange.buffer = data[used:]
             for span in spans:
                 self._look.take(span)
             if self._look.why or self._body.done:
@@ -93,7 +79,7 @@ class HeldBody:
 
     def _look_silent(self) -> None:
         self._clock = None
-        left = self._touched + SILENT - self._exchange.gate.reactor.now
+        left = self._exchange.touched + SILENT - self._exchange.gate.reactor.now
         if left <= 0:
             self._exchange.abort(Reason.HEADER_TIMEOUT)
         else:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tidegate.gate.upstream import Proxy
     from tidegate.model.decision import Decision
     from tidegate.model.destination import Destination
+    from tidegate.wire.body import Body, Span
 
     class Source(Protocol):
         """What bytes are read from, as from a non-blocking socket (recv(2))."""
@@ -105,6 +106,27 @@ def send_up(exchange: Exchange, origin: Origin, data: bytes | memoryview) -> boo
         return False
 
 
+def next_spans(exchange: Exchange, body: Body) -> list[Span] | None:
+    """Return what comes next of a body, validated; None where nothing is there now, or the exchange has ended."""
+    data = exchange.buffer
+    if not data:
+        received = exchange.receive() if exchange.more else None
+        if received is None:
+            return None
+        if not received:
+            exchange.abort(Reason.CLIENT_GONE)
+            return None
+        data = received
+    exchange.touched = exchange.gate.reactor.now
+    try:
+        used, spans = body.feed(data)
+    except WireError as error:
+        exchange.malformed(error)
+        return None
+    exchange.buffer = data[used:]
+    return spans
+
+
 def upload(exchange: Exchange) -> None:
     """Pass on what the client sends of its body, as far as the origin takes it."""
     clock = exchange.gate.clock
@@ -113,22 +135,9 @@ def upload(exchange: Exchange) -> None:
         body, origin = exchange.body, exchange.origin
         if body is None or origin is None or exchange.closed or origin.outlet.blocked:
             return
-        data = exchange.buffer
-        if not data:
-            received = exchange.receive() if exchange.more else None
-            if received is None:
-                return
-            if not received:
-                exchange.abort(Reason.CLIENT_GONE)
-                return
-            data = received
-        exchange.touched = exchange.gate.reactor.now
-        try:
-            used, spans = body.feed(data)
-        except WireError as error:
-            exchange.malformed(error)
+        spans = next_spans(exchange, body)
+        if spans is None:
             return
-        exchange.buffer = data[used:]
         if body.done:
             exchange.body = None
         if spans and not send_up(exchange, origin, spans[0] if len(spans) == 1 else b"".join(spans)):
