@@ -9,6 +9,7 @@ import select
 import socket
 import struct
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PATIENCE = 30
+# All that is set: a program that finds no HOME or SHELL looks its user up, which may take a connection.
+VARIABLES = {"PATH": "/usr/bin:/bin", "HOME": "/its/home", "SHELL": "/bin/sh"}
 
 
 class Post:
@@ -43,7 +46,7 @@ class Post:
 
     def begin(self, *argv: str) -> socket.socket:
         """Start the program; its connection."""
-        self.child = subprocess.Popen([self.path, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.child = subprocess.Popen([self.path, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=VARIABLES)
         self.peer = self.door.accept()[0]
         self.peer.settimeout(PATIENCE)
         return self.peer
@@ -66,9 +69,9 @@ def post(tmp_path: Path) -> Iterator[Post]:
     made.door.close()
     if made.peer is not None:
         made.peer.close()
-    if made.child is not None and made.child.poll() is None:
-        made.child.kill()
-        made.child.wait()
+    if made.child is not None:
+        with made.child:  # closes its streams: left open by a test that failed, they would fail the next one too
+            made.child.kill()
 
 
 def listener_of(peer: socket.socket) -> int:
@@ -100,7 +103,7 @@ def test_it_becomes_the_program_that_is_named(post: Post) -> None:
     status, out, err = post.end()
     assert (status, err) == (7, b"")
     assert post.child is not None
-    assert out.decode() == f"{post.child.pid} x {os.environ['HOME']}\n1\n"
+    assert out.decode() == f"{post.child.pid} x /its/home\n1\n"
     os.close(listener)
 
 
@@ -131,7 +134,7 @@ def test_without_the_socket_it_ends(post: Post) -> None:
 def test_connections_go_to_who_answers_and_nobody_else_can(post: Post) -> None:
     """connect() and listen() are handed on, other calls are not, and a second listener is refused (HLD-14)."""
     code = "import socket; s = socket.socket(socket.AF_UNIX); print(s.connect_ex('/x')); s.listen()"
-    peer = post.begin("/usr/bin/env", "python3", "-I", "-c", code)
+    peer = post.begin(sys.executable, "-I", "-c", code)
     listener = listener_of(peer)
     peer.send(starter.TAKEN)
     answer(listener, errno.EBADF)
