@@ -31,6 +31,13 @@ _HTTPS: Final = 443
 _NEEDED: Final = frozenset(("PATH", "HOME", "PWD", "SHELL", "TMPDIR"))
 
 
+def _filled(context: click.Context, option: click.Parameter, text: str | None) -> str:
+    # What a shell makes of a variable that is not set must not mean that the option was left out.
+    if text == "":
+        raise UsageError(f"{option.opts[0]} has an empty value", fix=f"{option.opts[0]} {option.make_metavar(context)}")
+    return text or ""
+
+
 @click.group()
 def secret() -> None:
     """Keys that tasks use and never have: tidegate run --secret NAME."""
@@ -41,14 +48,18 @@ def secret() -> None:
 @click.option("--host", "hosts", multiple=True, metavar="HOST[:PORT]", help="Whom it is for (may be repeated).")
 @click.option("--bearer", is_flag=True, help="It belongs in Authorization: Bearer (the default).")
 @click.option("--basic", is_flag=True, help="It is the user name or password of Authorization: Basic.")
-@click.option("--header", default="", metavar="NAME", help="It belongs in this header.")
-@click.option("--query", default="", metavar="NAME", help="It is the value of this parameter of a query.")
-@click.option("--body-field", default="", metavar="NAME", help="It is in this field of a JSON or form body.")
-@click.option("--env", "variable", default="", metavar="VAR", help="The task's variable with the stand-in (NAME).")
-@click.option("--from-env", default="", metavar="VAR", help="Take it from this variable when a task starts.")
-@click.option("--from-file", default="", metavar="PATH", help="Take it from this file, which the task does not see.")
+@click.option("--header", callback=_filled, metavar="NAME", help="It belongs in this header.")
+@click.option("--query", callback=_filled, metavar="NAME", help="It is the value of this parameter of a query.")
+@click.option("--body-field", callback=_filled, metavar="NAME", help="It is in this field of a JSON or form body.")
+@click.option(
+    "--env", "variable", callback=_filled, metavar="VAR", help="The task's variable with the stand-in (NAME)."
+)
+@click.option("--from-env", callback=_filled, metavar="VAR", help="Take it from this variable when a task starts.")
+@click.option(
+    "--from-file", callback=_filled, metavar="PATH", help="Take it from this file, which the task does not see."
+)
 @click.option("--from-command", is_flag=True, help="Take what COMMAND prints when a task starts.")
-@click.option("--from-credential", default="", metavar="NAME", help="Take it from this credential of systemd.")
+@click.option("--from-credential", callback=_filled, metavar="NAME", help="Take it from this credential of systemd.")
 @click.option("--from-keyring", default=("", ""), type=(str, str), metavar="SERVICE USER", help="Take it from there.")
 @click.argument("command", nargs=-1)
 def set_secret(
@@ -76,11 +87,11 @@ def set_secret(
         raise UsageError("a command stands behind --", fix=f"tidegate secret set {name} … --from-command -- PROGRAM …")
     named = {"header": header, "query": query, "body-field": body_field}
     place = next((kind for kind, field in named.items() if field), "basic" if basic else "bearer")
-    field = _field(header or query or body_field, header=bool(header))
+    field = _path(body_field) if body_field else _field(header or query, header=bool(header))
     found = Stored(name, _hosts(hosts), place, field, variable or name, "sealed")
     ensure_packages(say)
     if from_env:
-        found = found.replace(source="env", origin=(from_env,))
+        found = found.replace(source="env", origin=(_variable(from_env),))
     elif from_file:
         found = found.replace(source="file", origin=(os.path.realpath(from_file),))
     elif from_command:
@@ -98,6 +109,7 @@ def set_secret(
         found = secret_store.seal(state, found, value)
     secret_store.save(state, found)
     _note("secret.set", found)
+    _warn_of_others(found)
     click.echo(
         f"{name}: {found.belongs()}; a task that is started with --secret {name} has a stand-in in ${found.variable}"
     )
@@ -144,6 +156,7 @@ def test(*, name: str) -> int:
     state = state_folder(os.environ)
     found = secret_store.load(state, name)
     shape = stand_in(found, value_of(found, state, os.environ)).decode("ascii")
+    _warn_of_others(found)
     click.echo(f"{name}: {source_of(found)} gives a value; a task sees something like {shape} in ${found.variable}")
     return 0
 
@@ -154,6 +167,13 @@ def _note(kind: str, found: Stored | str) -> None:
 
     about = {"secret": found} if isinstance(found, str) else {"secret": found.name, "belongs": found.belongs()}
     note(state_folder(os.environ), kind, clock=time.time, warn=say, **about)  # noqa: TID251  the clock comes in here
+
+
+def _warn_of_others(found: Stored) -> None:
+    from tidegate.runtime.secret_sources import open_to_others
+
+    if open_to_others(found):
+        say(f"warning: every user of this machine can read or change {found.origin[0]}: chmod 600 {found.origin[0]}")
 
 
 def _hosts(texts: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
@@ -190,6 +210,20 @@ def _field(text: str, *, header: bool) -> str:
         raise UsageError(f"the header {text} is the gate's", fix="--header X-Api-Key")
     if not text.isascii() or not text.isprintable() or any(c in " &=#%" for c in text):
         raise UsageError(f"{text!r} is no name of a parameter", fix="--query key")
+    return text
+
+
+def _path(text: str) -> str:
+    if not all(text.split(".")):
+        raise UsageError(
+            f"--body-field {text!r} has an empty part between its dots", fix="keys from the outermost on: auth.token"
+        )
+    return _field(text, header=False)
+
+
+def _variable(text: str) -> str:
+    if "=" in text or "\0" in text:
+        raise UsageError(f"--from-env {text!r} is no name of a variable", fix="--from-env API_TOKEN")
     return text
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import secrets
-import subprocess
+import stat
 import sys
 from importlib.util import find_spec
 
@@ -150,30 +150,30 @@ def _keyring(stored: Stored, environ: Mapping[str, str]) -> bytes:
 
 def _file(stored: Stored, path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
+        # A pipe that nobody writes to would be waited for without end.
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise _nothing(stored, f"it is no regular file: --from-command -- cat {path} reads it")
             return file.read(MOST + 2)
     except OSError as error:
         raise _nothing(stored, os.strerror(error.errno or 5).lower()) from None
 
 
 def _command(stored: Stored, argv: tuple[str, ...], environ: Mapping[str, str]) -> bytes:
+    from tidegate.runtime.printed import PrintedError, printed
+
     try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=dict(environ),
-            timeout=COMMAND_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise _nothing(stored, f"it does not end within {COMMAND_SECONDS:g} s") from None
-    except OSError as error:
-        raise _nothing(stored, os.strerror(error.errno or 5).lower()) from None
-    if done.returncode:
-        raise _nothing(stored, f"it ended with status {done.returncode}")
-    return done.stdout
+        return printed(argv, environ, seconds=COMMAND_SECONDS, most=MOST + 2)
+    except PrintedError as error:
+        raise _nothing(stored, str(error)) from None
+
+
+def open_to_others(stored: Stored) -> bool:
+    """Whether every user of this machine can read or change the file that the value is in: no task sees it, they do."""
+    try:
+        return stored.source == "file" and bool(os.stat(stored.origin[0]).st_mode & (stat.S_IROTH | stat.S_IWOTH))
+    except OSError:
+        return False
 
 
 def _nothing(stored: Stored, why: str) -> StartError:

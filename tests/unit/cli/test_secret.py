@@ -102,6 +102,17 @@ def test_a_reference_is_all_that_is_kept(
         ((*SET, "--header", "Accept-Encoding"), "the header Accept-Encoding is the gate's"),
         ((*SET, "--header", "a b"), "is no name of a header"),
         ((*SET, "--query", "a&b"), "is no name of a parameter"),
+        ((*SET, "--body-field", "a..b"), "'a..b' has an empty part between its dots: keys from the outermost on"),
+        ((*SET, "--body-field", ".a"), "has an empty part between its dots"),
+        ((*SET, "--body-field", "a."), "has an empty part between its dots"),
+        ((*SET, "--body-field", "."), "has an empty part between its dots"),
+        ((*SET, "--body-field", ""), "--body-field has an empty value: --body-field NAME"),
+        ((*SET, "--query", ""), "--query has an empty value"),
+        ((*SET, "--header", ""), "--header has an empty value"),
+        ((*SET, "--env", ""), "--env has an empty value"),
+        ((*SET, "--from-env", ""), "--from-env has an empty value"),
+        ((*SET, "--from-file", ""), "--from-file has an empty value"),
+        ((*SET, "--from-env", "A=B"), "is no name of a variable"),
         ((*SET, "--from-env", "A", "--from-file", "b"), "a secret has one source"),
         ((*SET, "--from-command"), "a command stands behind --"),
         ((*SET, "--", "sh"), "a command stands behind --"),
@@ -184,4 +195,17 @@ def test_an_empty_list_says_how_to_keep_one(state: str, capsys: pytest.CaptureFi
     assert main([*SET, "--from-env", "NOT_SET_ANYWHERE"]) == 0
     assert main(["secret", "test", "TOKEN"]) == 78
     assert "the variable NOT_SET_ANYWHERE: it is not set here" in capsys.readouterr().err
+    assert secret_store.names(state) == ["TOKEN"]
+
+
+def test_a_file_that_all_can_read_is_said(state: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """INS-5: no task sees it, every other user of the machine does; its owner's own is not worth a word."""
+    file = tmp_path / "token"
+    file.write_text(VALUE)
+    for mode, said in ((0o644, True), (0o602, True), (0o640, False), (0o600, False)):
+        file.chmod(mode)
+        assert main([*SET, "--from-file", str(file)]) == 0
+        assert main(["secret", "test", "TOKEN"]) == 0
+        told = capsys.readouterr()
+        assert (told.err.count(f"can read or change {file}: chmod 600"), VALUE in told.err) == (2 * said, False)
     assert secret_store.names(state) == ["TOKEN"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tidegate.inspect.placeholder import MOST
 from tidegate.model.errors import StartError
 from tidegate.runtime import secret_sources, secret_store
 from tidegate.runtime.secret_sources import open_secrets, source_of, value_of
@@ -87,6 +88,15 @@ def test_a_source_without_a_value_is_one_line(tmp_path: Path, one: Stored, says:
     with pytest.raises(StartError, match=says) as caught:
         value_of(one, str(tmp_path), {})
     assert VALUE not in str(caught.value)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """INS-5: one that nobody writes to would hold up a start without end; a file that is too long is no value."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StartError, match="it is no regular file: --from-command -- cat"):
+        value_of(stored("file", str(tmp_path / "pipe")), str(tmp_path), {})
+    (tmp_path / "long").write_text("a" * 100_000)
+    assert len(value_of(stored("file", str(tmp_path / "long")), str(tmp_path), {})) == MOST + 2
 
 
 def test_variables_that_hold_the_value_are_covered(tmp_path: Path) -> None:
