@@ -120,7 +120,9 @@ class InnerExchange(Exchange):
         request = self._known.get(raw)
         if request is None:
             request = InnerRequest(parse_request_head(raw, self.task.policy.limits), opened.destination)
-            request.why_not = why_refused(opened, request.method, request.path, request.overrides)
+            request.why_not = why_refused(
+                opened, request.method, request.path, request.overrides, socket=request.websocket
+            )
             usual = request.framing.empty and not request.secret and self.task.secrets is None
             if usual and len(raw) <= KNOWN_BYTES:
                 if len(self._known) >= KNOWN:

@@ -54,7 +54,7 @@ def judged(decision: Decision, pseudo: dict[bytes, bytes], headers: Headers, met
         return Reason.BAD_REQUEST, "its path does not begin with '/', or has a fragment"
     overrides = [field for field in headers if field[0] in OVERRIDES]
     # RFC 8441: what is a GET with an Upgrade in HTTP/1.1 is a CONNECT with a protocol here.
-    return why_refused(decision, "GET" if protocol else method, path, overrides), ""
+    return why_refused(decision, "GET" if protocol else method, path, overrides, socket=protocol is not None), ""
 
 
 def misframed(headers: Headers, *, ends: bool) -> bool:

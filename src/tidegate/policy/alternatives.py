@@ -11,14 +11,16 @@ Rules of the file:
   Paths are compared in their normal form (paths.py), and one that has none matches no pattern.
 * A request is judged as each method and target that a server may take it for: a header by which some servers take
   another method or target counts as that one too, and all of them have to pass.
+* A WebSocket counts as a GET where a rule names methods and paths. What only reads of a registry, and git, is none:
+  behind it nothing is read, and it would carry anything.
 * Why one does not pass is part of the answer: nobody else invents a reason.
 """
 
 from __future__ import annotations
 
 from tidegate.model.reason import Reason
-from tidegate.model.rule import GIT, REGISTRY
-from tidegate.policy.git import PUSH, is_push
+from tidegate.model.rule import GIT, PLAIN, REGISTRY
+from tidegate.policy.git import PUSH, is_api, is_push, named
 from tidegate.policy.paths import TARGETS, normal_path
 
 TYPE_CHECKING = False
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from tidegate.model.rule import Alternative, Requests
 
 _PUSHES = frozenset(("GET", "HEAD", "POST"))
+_READS = frozenset(("GET", "HEAD"))
 _MOST = 1024  # compiled requests that are kept: a task meets few rules
 
 
@@ -39,11 +42,17 @@ def narrows(decision: Decision) -> bool:
 
 
 def why_refused(
-    decision: Decision, method: str, target: bytes, overrides: Iterable[tuple[bytes, bytes]] = ()
+    decision: Decision,
+    method: str,
+    target: bytes,
+    overrides: Iterable[tuple[bytes, bytes]] = (),
+    *,
+    socket: bool = False,
 ) -> Reason | None:
     """Return why a request with this origin-form target does not pass under the decision; None where it does.
 
-    `overrides` are those of its headers that are named in paths.OVERRIDES, the names in lower case.
+    `overrides` are those of its headers that are named in paths.OVERRIDES, the names in lower case. `socket` says that
+    it offers to become a WebSocket; its method is GET then, in HTTP/2 too.
     """
     if not narrows(decision):
         return None
@@ -58,7 +67,7 @@ def why_refused(
         for union in _compiled(requests) if requests else ():
             for said in methods:
                 for to in targets:
-                    reason = union.why_refused(said, to)
+                    reason = union.why_refused(said, to, socket=socket)
                     if reason is not None:
                         return reason
     return None
@@ -178,27 +187,31 @@ class _Table:
 class _Union:
     """One union, compiled."""
 
-    __slots__ = ("_git", "_plain", "_reason")
+    __slots__ = ("_git", "_named", "_plain", "_reason", "_sockets")
 
     def __init__(self, alternatives: tuple[Alternative, ...]) -> None:
         self._plain = _Table(one for one in alternatives if one[0] != GIT)
+        self._sockets = _Table(one for one in alternatives if one[0] == PLAIN)
         git = [one for one in alternatives if one[0] == GIT]
         self._git = _Table(git) if git else None
+        self._named = _Table(named(git))
         registry = all(one[0] == REGISTRY for one in alternatives)
         self._reason = Reason.REGISTRY_READ_ONLY if registry else Reason.METHOD_NOT_ALLOWED
 
-    def why_refused(self, method: str, target: bytes) -> Reason | None:
-        if self._plain.anywhere(method):
+    def why_refused(self, method: str, target: bytes, *, socket: bool) -> Reason | None:
+        table = self._sockets if socket else self._plain
+        if table.anywhere(method):
             return None
         path = normal_path(target)
         if path is None:
             return self._reason
-        if self._plain.passes(method, path):
+        if table.passes(method, path):
             return None
-        if self._git is None:
+        if self._git is None or socket:
             return self._reason
         push = is_push(path, target.partition(b"?")[2])
-        if self._git.passes(PUSH if push and method in _PUSHES else method, path):
+        asked = PUSH if push and method in _PUSHES else method
+        if self._git.passes(asked, path) and (asked in _READS or not is_api(path) or self._named.passes(asked, path)):
             return None
         return Reason.GIT_READ_ONLY if push else self._reason
 

@@ -10,6 +10,9 @@ Rules of the file:
 * Git LFS asks for downloads and uploads alike by POST to `info/lfs/objects/batch`, and only its body says which. It
   changes nothing itself, so it passes where a fetch does; what uploads (PUT, on this host) and its locks do not. Where
   the objects lie on another host, that host's own rule is what counts.
+* Where any repository may be meant, the end of a path alone does not make a request git's: the web APIs of forges have
+  addresses that end in a name of the caller's choice, a file's or a branch's, and what they do is no fetch. There only
+  a repository that is named without wildcards passes.
 * A repository is written as its path, `acme/app`; requests may have `.git` behind it. Case counts: hosts that
   do not care are held to the spelling that the policy has.
 
@@ -17,6 +20,8 @@ What it does not do: pushes of the old WebDAV kind, which never pass; ssh, insid
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 from tidegate.model.rule import GIT
 
@@ -30,13 +35,16 @@ PUSH = "git push"
 """What a push has as its method in alternatives: no method that a client can send has a blank."""
 ANY = "**"
 FORGES = (
-    "bitbucket.org", "codeberg.org", "dev.azure.com", "git.launchpad.net", "git.sr.ht", "gitea.com", "github.com",
-    "gitlab.com", "huggingface.co", "salsa.debian.org",
+    "altssh.bitbucket.org", "altssh.gitlab.com", "bitbucket.org", "codeberg.org", "dev.azure.com", "gist.github.com",
+    "git.launchpad.net", "git.sr.ht", "gitea.com", "github.com", "gitlab.com", "hf.co", "huggingface.co",
+    "salsa.debian.org", "ssh.dev.azure.com", "ssh.github.com",
 )  # fmt: skip
-"""Public hosts of repositories, which `git: read` of a whole policy holds to fetch."""
+"""Public hosts of repositories, which `git: read` of a whole policy holds to fetch; those for ssh then give nothing."""
 _RECEIVE = "git-receive-pack"
 _READS = ("git-upload-pack", "git-upload-archive", "info/lfs/objects/batch")
 _WRITES = ("info/lfs/**", "gitlab-lfs/**")
+_API_FIRST = frozenset(("api",))  # nobody's name on a forge: GitHub, GitLab, Gitea and Hugging Face keep it for this
+_API_ANYWHERE = frozenset(("_apis", "!api", "-"))  # Azure DevOps, Bitbucket, GitLab
 _ROUNDS = 3  # of percent-decoding: no server does more
 
 
@@ -75,6 +83,16 @@ def _forms(repository: str) -> tuple[str, ...]:
     return ("/" + bare,) if bare.endswith("*") else ("/" + bare, f"/{bare}.git")
 
 
+def named(alternatives: Iterable[Alternative]) -> tuple[Alternative, ...]:
+    """Return those of git_alternatives that name one repository."""
+    found = ((kind, methods, tuple(map(_without_wildcards, paths))) for kind, methods, paths in alternatives)
+    return tuple((kind, methods, tuple(filter(None, paths))) for kind, methods, paths in found if any(paths))
+
+
+def _without_wildcards(pattern: str) -> str:
+    return "" if "*" in pattern.removesuffix("/**") else pattern
+
+
 def is_push(path: list[str], query: bytes) -> bool:
     """Whether a request with this path, in normal form, is part of a push."""
     bare = [segment.partition(";")[0].lower() for segment in path]  # some servers cut parameters off
@@ -88,6 +106,20 @@ def is_push(path: list[str], query: bytes) -> bool:
             return True
         text = _decoded(text)
     return b"receive" in text.lower()
+
+
+def is_api(path: list[str]) -> bool:
+    """Whether a path, in normal form, lies in a forge's web API: `/api/v1/…` below whatever path the forge has."""
+    bare = [segment.partition(";")[0].lower() for segment in path]
+    return (
+        not _API_ANYWHERE.isdisjoint(bare)
+        or bare[1] in _API_FIRST
+        or any(one == "api" and _is_version(after) for one, after in pairwise(bare))
+    )
+
+
+def _is_version(segment: str) -> bool:
+    return segment == "latest" or segment.removeprefix("v").replace(".", "").isdigit()
 
 
 def _decoded(text: bytes) -> bytes:

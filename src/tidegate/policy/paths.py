@@ -4,8 +4,8 @@ Rules of the file:
 
 * A path is judged in its normal form: percent-encodings of letters, digits, `-`, `_` and `~` count as these (RFC 3986
   section 6.2.2.2). What two servers could read differently matches no pattern: dot segments, also with parameters,
-  blanks or encoded, empty segments, backslashes, bytes beyond ASCII, and encodings of slash, backslash, percent,
-  controls, or of what only an overlong UTF-8 sequence begins with. It is refused, never repaired.
+  blanks or encoded, empty segments, fragments, backslashes, bytes beyond ASCII, and encodings of slash, backslash,
+  percent, controls, or of what only an overlong UTF-8 sequence begins with. It is refused, never repaired.
 * The query is not part of the path.
 * A header by which some servers take another method or target than the request line's counts as that one. Servers
   that hand headers on as variables (RFC 3875 section 4.1.18) see no difference between '-' and '_' in its name.
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 # No encoded dot, slash, backslash, percent or control; nothing that begins an overlong sequence (RFC 3629 section 3).
 _AMBIGUOUS = (
-    *(b"//", b"\\", b"%2e", b"%2f", b"%5c", b"%25", b"%0", b"%1", b"%7f"),
+    *(b"//", b"#", b"\\", b"%2e", b"%2f", b"%5c", b"%25", b"%0", b"%1", b"%7f"),
     *(b"%c0", b"%c1", b"%e0%8", b"%e0%9", b"%f0%8"),
 )
 _DOTS = frozenset((b".", b".."))

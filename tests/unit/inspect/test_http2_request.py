@@ -7,7 +7,7 @@ import pytest
 from tidegate.inspect.http2_request import checked, judged, method_of, misframed
 from tidegate.model.destination import parse_authority
 from tidegate.model.reason import Reason
-from tidegate.model.rule import Layer, Origin, RuleLimits, only
+from tidegate.model.rule import REGISTRY, Layer, Origin, RuleLimits, only
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.decide import decide
 from tidegate.policy.policy import make_policy
@@ -46,6 +46,16 @@ def test_requests(change: dict[bytes, bytes], more: list[tuple[bytes, bytes]], r
     pseudo = GET | change
     headers = [*pseudo.items(), *more]
     assert judged(DECISION, pseudo, headers, method_of(pseudo))[0] is reason
+
+
+def test_a_websocket_over_http2_is_nothing_that_reads_of_a_registry() -> None:
+    """INS-7: RFC 8441's CONNECT is judged as the offer that it is; the GET of the same path passes."""
+    limits = RuleLimits(requests=only(methods=("GET",), kind=REGISTRY))
+    row = rule_row("a.test", Verdict.ALLOW, Phase.RUNTIME, "p", "p:1:1", Origin.PRESET, Layer.BUILTIN, limits)
+    decision = decide(make_policy([row]), parse_authority("a.test:443"), Phase.RUNTIME)
+    socket = GET | {b":method": b"CONNECT", b":protocol": b"websocket"}
+    said = [judged(decision, one, list(one.items()), method_of(one))[0] for one in (GET, socket)]
+    assert said == [None, Reason.REGISTRY_READ_ONLY]
 
 
 @pytest.mark.parametrize(

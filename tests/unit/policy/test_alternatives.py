@@ -50,6 +50,7 @@ def request_allowed(decision: Decision, method: str, target: bytes, overrides: t
         ("/repos/acme/**", "/repos/acme//evil", False),
         ("/repos/acme/**", "/repos/acme/x%2fy", False),
         ("/repos/acme/**", "/repos/acme/x\\y", False),
+        ("/**/x", "/evil#/x", False),
         ("/repos/acme/**", "/repos/acme/..", False),
         ("/repos/acme/**", "/repos/acme/x%252e", False),
         ("/a/*/c", "/a/b/c", True),
@@ -167,6 +168,14 @@ def test_a_registry_is_told_no_other_method_in_a_header(value: bytes) -> None:
     assert why_refused(under(READS), "GET", b"/x", [(b"x-http-method-override", value)]) is Reason.REGISTRY_READ_ONLY
     assert why_refused(under(READS), "GET", b"/x", [(b"x-http-method-override", b"HEAD")]) is None
     assert why_refused(under(READS), "POST", b"/-/audit", [(b"x-original-url", b"/x")]) is Reason.REGISTRY_READ_ONLY
+
+
+def test_a_websocket_reads_nothing_of_a_registry() -> None:
+    """INS-7: behind an accepted one nothing is read, so it would publish; where a rule names GET it is one (INS-6)."""
+    assert why_refused(under(READS), "GET", b"/x", socket=True) is Reason.REGISTRY_READ_ONLY
+    assert why_refused(under(only(("GET",))), "GET", b"/x", socket=True) is None
+    assert why_refused(under(only(("GET",)), bounds=READS), "GET", b"/x", socket=True) is Reason.REGISTRY_READ_ONLY
+    assert why_refused(under(either([READS, only(("GET",), ("/w",))])), "GET", b"/w", socket=True) is None
 
 
 def test_alternatives_add_up_and_bounds_cut_down() -> None:

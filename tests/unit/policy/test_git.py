@@ -65,12 +65,46 @@ SOME = git_alternatives(("acme/**",), ("acme/app", "lib.git"))
         ("POST", "/acme/app/settings/delete", OTHER, OTHER, OTHER),
         ("POST", "/acme/app/info/refs", OTHER, OTHER, OTHER),
         ("PROPFIND", "/acme/app.git/", OTHER, OTHER, OTHER),
+        # What the web APIs of forges write, at a name that the caller chooses: Gitea, GitLab, Bitbucket, Hugging Face,
+        # Azure DevOps. To read there is to read.
+        ("POST", "/api/v1/repos/acme/app/contents/git-upload-pack", OTHER, OTHER, OTHER),
+        ("POST", "/gitea/api/v1/repos/acme/app/contents/info/lfs/objects/batch", OTHER, OTHER, OTHER),
+        ("POST", "/api/v4/projects/7/repository/files/git-upload-pack?branch=main", OTHER, OTHER, OTHER),
+        ("PUT", "/api/v4/projects/7/packages/generic/info/lfs/x", OTHER, OTHER, OTHER),
+        ("POST", "/scm/rest/api/1.0/projects/a/repos/b/git-upload-pack", OTHER, OTHER, OTHER),
+        ("POST", "/API/latest/x/git-upload-pack", OTHER, OTHER, OTHER),
+        ("POST", "/api;x/models/acme/app/branch/git-upload-pack", OTHER, OTHER, OTHER),
+        ("POST", "/acme/app/-/x/git-upload-archive", OTHER, OTHER, OTHER),
+        ("POST", "/acme/app/_apis/wit/git-upload-pack", OTHER, OTHER, OTHER),
+        ("POST", "/!api/2.0/x/git-upload-pack", OTHER, OTHER, OTHER),
+        ("POST", "/api/v1/x/git-receive-pack", PUSH, PUSH, PUSH),
+        ("GET", "/api/v1/repos/acme/app/contents/x", None, None, OTHER),
+        # Repositories and groups may have the name.
+        ("POST", "/acme/api/git-upload-pack", None, None, None),
+        ("POST", "/acme/api/app.git/git-upload-pack", None, None, None),
+        ("POST", "/acme/api-v1.git/git-upload-pack", None, None, None),
     ],
 )
 def test_what_passes(method: str, target: str, read: Reason | None, write: Reason | None, some: Reason | None) -> None:
     """INS-7: under `read`, under `write`, and with `read: [acme/**], write: [acme/app, lib.git]`."""
     said = [why_refused(under((held,)), method, target.encode()) for held in (READ, WRITE, SOME)]
     assert said == [read, write, some]
+
+
+def test_a_repository_below_api_is_named_in_full() -> None:
+    """INS-7: a server of git alone may have one there: without a wildcard it passes, its neighbours do not."""
+    held = git_alternatives(("api/app", "api/v1/*"), ("api/v2/lib",))
+    assert why_refused(under((held,)), "POST", b"/api/app.git/git-upload-pack") is None
+    assert why_refused(under((held,)), "POST", b"/api/v2/lib/git-receive-pack") is None
+    assert why_refused(under((held,)), "PUT", b"/api/v2/lib/info/lfs/objects/a/1") is None
+    assert why_refused(under((held,)), "POST", b"/api/v1/app/git-upload-pack") is OTHER
+    assert why_refused(under((held,)), "GET", b"/api/v1/app/info/refs?service=git-upload-pack") is None
+
+
+def test_a_websocket_is_no_fetch() -> None:
+    """INS-7: behind an accepted one nothing is read; the same GET without the offer passes."""
+    assert why_refused(under((READ,)), "GET", b"/-/cable", socket=True) is OTHER
+    assert why_refused(under((READ,)), "GET", b"/-/cable") is None
 
 
 def test_a_header_turns_no_fetch_into_a_push() -> None:

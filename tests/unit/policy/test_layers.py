@@ -448,6 +448,8 @@ def test_git_of_a_whole_policy_is_a_bound() -> None:
     assert why(said, "github.com", "POST", b"/acme/app/git-upload-pack") is None
     assert say(said, "gitlab.com").verdict is ASK
     assert say(said, "gitlab.com").bounds
+    for ssh in ("ssh.github.com:443", "altssh.gitlab.com:443", "ssh.dev.azure.com:22"):  # a tunnel there would push
+        assert say(join(layer("git: read"), command_line(allow=[ssh])), ssh).bounds
     assert not narrows(say(said, "a.test"))
     named = layer("git: {read: ['git.test/acme/**'], write: [git.test/acme/app]}")
     said = join(named, command_line(allow=["git.test", "github.com"]))
