@@ -21,7 +21,7 @@ from base64 import b64decode, b64encode
 
 from tidegate.model.errors import StartError
 from tidegate.model.value import Value
-from tidegate.runtime.state import key_folder, make_private_folder, write_private
+from tidegate.runtime.state import key_folder, make_private_folder, write_private, write_private_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def _key(state: str, *, make: bool) -> bytes:
     if make and not os.path.lexists(path):
         for folder in (state, key_folder(state)):
             make_private_folder(folder)
-        write_private(path, os.urandom(32))
+        write_private_once(path, os.urandom(32))  # never over one with which another command has just sealed
     return _private(path)
 
 

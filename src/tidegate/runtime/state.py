@@ -22,7 +22,7 @@ from tidegate.model.errors import StartError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 LOG_NAME = "network.jsonl"
 RUN_FOLDER = "run"
@@ -112,9 +112,7 @@ def make_private_folder(path: str) -> None:
     """
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        if not os.path.lexists(path):
-            os.mkdir(path, 0o700)
-        found = os.lstat(path)
+        found = _made(path)
     except OSError as error:
         raise StartError(
             f"the folder {path!r} for tidegate's records cannot be made: {os.strerror(error.errno or errno.EIO)}",
@@ -138,17 +136,50 @@ def make_private_folder(path: str) -> None:
         )
 
 
+def _made(path: str) -> os.stat_result:
+    # Not looked for first: another run may make it meanwhile. What is there counts, whoever made it.
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        return os.lstat(path)
+    return os.lstat(path)
+
+
 def write_private(path: str, content: bytes) -> None:
     """Write a file of this user's alone, at once or not at all, through no link.
 
     Raises:
         OSError: when it cannot be written.
     """
-    fresh = f"{path}.new"
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(fd, "wb") as file:
-        file.write(content)
-    os.replace(fresh, path)
+    _put(path, content, os.replace)
+
+
+def write_private_once(path: str, content: bytes) -> bool:
+    """Write it as `write_private` does, unless there is one by then: of several writers the first's stays.
+
+    Returns whether it is this one's.
+
+    Raises:
+        OSError: when it cannot be written.
+    """
+    try:
+        _put(path, content, os.link)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _put(path: str, content: bytes, place: Callable[[str, str], None]) -> None:
+    # A name of its own: two commands may write the same file at the same time.
+    fresh = f"{path}.{os.urandom(6).hex()}.new"
+    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with open(fd, "wb") as file:
+            file.write(content)
+        place(fresh, path)
+    finally:
+        if os.path.lexists(fresh):
+            os.unlink(fresh)
 
 
 def front_socket(state: str) -> str:

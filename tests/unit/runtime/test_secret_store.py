@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.at_once import at_once
 from tidegate.model.errors import StartError
 from tidegate.runtime import secret_store
 from tidegate.runtime.secret_store import Stored
@@ -65,6 +67,15 @@ def test_without_the_key_it_is_an_error(tmp_path: Path) -> None:
     os.unlink(tmp_path / "state" / "keys" / "secrets")
     with pytest.raises(StartError, match="its key is gone"):
         secret_store.unseal(str(tmp_path / "state"), secret_store.load(str(tmp_path / "state"), "TOKEN"))
+
+
+def test_secrets_that_are_set_at_once_can_all_be_unsealed(tmp_path: Path) -> None:
+    """INS-5: the first commands of a person at the same time make one key; what each sealed is no loss later."""
+    for number in range(30):
+        state = tmp_path / str(number)
+        at_once(*(functools.partial(kept, state, TOKEN.replace(name=name)) for name in "ABCD"))
+        for name in "ABCD":
+            assert secret_store.unseal(str(state), secret_store.load(str(state), name)) == VALUE
 
 
 @pytest.mark.parametrize("spoil", ["open", "link", "text", "place"])

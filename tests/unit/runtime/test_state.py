@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 import pwd
 import socket
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.at_once import at_once
 from tidegate.model.errors import StartError
 from tidegate.runtime import state
 
@@ -76,6 +78,36 @@ def test_a_folder_with_other_things_in_it_is_not_closed(tmp_path: Path) -> None:
         state.make_private_folder(str(path))
     assert "XDG_STATE_HOME" in raised.value.fix
     assert path.stat().st_mode & 0o777 == 0o755
+
+
+def test_runs_that_begin_together_make_the_folder_together(tmp_path: Path) -> None:
+    """HLD-1: the first two runs of a person at the same time; neither may fail because the other was faster."""
+    for number in range(200):
+        path = str(tmp_path / str(number) / "tidegate")
+        at_once(*[functools.partial(state.make_private_folder, path)] * 4)
+    assert all(path.stat().st_mode & 0o777 == 0o700 for path in tmp_path.glob("*/tidegate"))
+
+
+def test_writers_of_one_file_do_not_meet(tmp_path: Path) -> None:
+    """The file is one of theirs, whole; nothing else is left beside it."""
+    path = tmp_path / "file"
+    writers = [functools.partial(state.write_private, str(path), bytes([number]) * 5000) for number in range(4)]
+    at_once(*writers, rounds=100)
+    assert len(set(path.read_bytes())) == 1
+    assert (path.stat().st_size, path.stat().st_mode & 0o777) == (5000, 0o600)
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_what_is_written_once_stays(tmp_path: Path) -> None:
+    """INS-5: with a key that another command has made, something may be sealed already."""
+    path = str(tmp_path / "key")
+    assert state.write_private_once(path, b"first")
+    assert not state.write_private_once(path, b"second")
+    assert Path(path).read_bytes() == b"first"
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    state.write_private(path, b"third")
+    assert Path(path).read_bytes() == b"third"
+    assert os.listdir(tmp_path) == ["key"]
 
 
 def test_the_sweep_keeps_the_newest_and_the_living(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
