@@ -37,6 +37,7 @@ class H2Site:
         self.bodies: list[bytes] = []
         self.resets: list[int] = []
         self.connections = 0
+        self.silent = False  # it answers nothing
         self.leaves = False  # it closes as soon as it has answered
         self.extra: Callable[[H2Connection, int], None] | None = None
 
@@ -94,6 +95,8 @@ class H2Site:
         self, conn: H2Connection, number: int, fields: Fields, body: bytearray, waiting: dict[int, tuple[bytes, Fields]]
     ) -> None:
         self.bodies.append(bytes(body))
+        if self.silent:
+            return
         path = dict(fields)[":path"]
         text = "".join(f"{name}: {value}\n" for name, value in fields).encode() + bytes(body)
         headers, answer, trailers = self.answers.get(path, ([(":status", "200")], text, []))

@@ -2,12 +2,14 @@
 
 Rules of the file: a side that does not take its bytes stops the other from being read; the client is read on while it
 is slow, for its windows and resets, until what waits for it is too much. Frames of a few bytes cost far more than their
-bytes, so a turn ends in time too, and the next one reads less at once; what was read is looked at in pieces. How
-streams are judged is not known here.
+bytes, so a turn ends in time too, and the next one reads less at once; what was read is looked at in pieces. A body
+that is held (inner_guard.py) may fall silent no longer than in HTTP/1, and where the policy has an idle clock it counts
+what happens to streams, not pings. How streams are judged is not known here.
 """
 
 from __future__ import annotations
 
+from tidegate.gate import inner_guard
 from tidegate.gate.dial import why_broken
 from tidegate.gate.origin import ROUNDS, TURN
 from tidegate.gate.reactor import ENDED, IN, OUT, remaining
@@ -33,8 +35,8 @@ class InnerStreams:
     """A handler of both sockets; it owns them."""
 
     __slots__ = (
-        "_asked", "_client", "_down", "_fds", "_idle", "_limits", "_room", "_streams", "_touched", "_up", "_upstream",
-        "_worked", "entry", "gate", "how", "listener",
+        "_asked", "_beat", "_client", "_down", "_fds", "_idle", "_limits", "_moved", "_room", "_seconds", "_streams",
+        "_touched", "_up", "_upstream", "_worked", "entry", "gate", "how", "listener",
     )  # fmt: skip
 
     def __init__(self, begun: Inspected, client: socket, upstream: socket, down: TlsEnd, up: TlsEnd) -> None:
@@ -62,7 +64,10 @@ class InnerStreams:
         assert inspector is not None, "whoever reads was asked"
         self._streams = inspector.streams(begun.decision, task.policy.limits, line, begun.failure, task.secrets)
         self._touched = self.gate.reactor.now
-        self._idle: Timer | None = self.gate.reactor.after(BETWEEN, self._look_idle, self)
+        self._moved = 0
+        self._seconds = task.policy.limits.idle_seconds
+        self._idle: Timer | None = self.gate.reactor.after(self._longest(), self._look_idle, self)
+        self._beat: Timer | None = None
 
     def begin(self) -> None:
         """Say the first word to both, and read what is there."""
@@ -80,8 +85,6 @@ class InnerStreams:
         """Something happened on one of the sockets."""
         if self._client is None:
             return
-        if self._streams.streams:
-            self._touched = self.gate.reactor.now  # what comes without a stream holds no connection
         end, other = (self._down, self._up) if fd == self._fds[0] else (self._up, self._down)
         end.wake(mask)
         try:
@@ -158,6 +161,10 @@ class InnerStreams:
 
     def _send(self) -> None:
         streams = self._streams
+        if streams.moved != self._moved:  # what comes without a stream holds no connection
+            self._moved, self._touched = streams.moved, self.gate.reactor.now
+        if streams.held and self._beat is None:
+            self._beat = self.gate.reactor.after(inner_guard.SILENT / 4, self._look_silent, self)
         try:
             data = streams.take_upstream()
             if data and self._upstream.fileno() >= 0:
@@ -191,15 +198,23 @@ class InnerStreams:
         self._streams.upstream_ended(why if why is Reason.CLIENT_CERTIFICATE else Reason.UPSTREAM_CLOSED)
         self.drop_origin()
 
+    def _longest(self) -> float:
+        return min(BETWEEN, self._seconds or BETWEEN)
+
     def _look_idle(self) -> None:
-        seconds = BETWEEN
+        seconds = self._seconds if self._streams.streams else BETWEEN
         left = self._touched + seconds - self.gate.reactor.now
-        if self._streams.streams == 0 and left <= 0:
+        if seconds and left <= 0:
             self._close(Reason.IDLE_TIMEOUT)
         else:
-            self._idle = self.gate.reactor.after(
-                remaining(left, seconds) if left > 0 else seconds, self._look_idle, self
-            )
+            self._streams.calm()
+            left = min(left if seconds else BETWEEN, self._longest())
+            self._idle = self.gate.reactor.after(remaining(left, self._longest()), self._look_idle, self)
+
+    def _look_silent(self) -> None:
+        self._beat = None
+        self._streams.beat()
+        self._send()
 
     def cut(self, reason: Reason) -> None:
         """The gate or the task is ending, or the operator cuts it."""
@@ -218,8 +233,9 @@ class InnerStreams:
         client, self._client = self._client, None
         if client is None:
             return
-        if self._idle is not None:
-            self._idle.cancel()
+        for timer in (self._idle, self._beat):
+            if timer is not None:
+                timer.cancel()
         for fd in self._fds:
             self.gate.reactor.table.pop(fd, None)
         self._upstream.close()

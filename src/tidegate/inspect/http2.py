@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     Headers = list[tuple[bytes, bytes]]
 
 MOST_RESETS = 100  # beyond the streams that were answered: "rapid reset", CVE-2023-44487
-MOST_IDLE_FRAMES = 1000  # that move nothing, in a row
+MOST_IDLE_FRAMES = 1000  # while nothing moves either way: the windows of a long answer are opened by as many
 _STAYS = frozenset((ALT_SVC, b"proxy-authorization", b"proxy-connection", b"proxy-authenticate", b"host"))
 
 
@@ -85,7 +85,7 @@ class Http2(Flow):
         self._most_fields = limits.header_fields
         self._authority = host_field(decision.destination, HTTPS_PORT)
         self._swap = Swap(secrets, decision.destination)
-        self._resets = self._idle = 0
+        self._resets = self._idle = self._moved = 0
 
     @property
     def streams(self) -> int:
@@ -99,6 +99,10 @@ class Http2(Flow):
     def take_upstream(self) -> bytes:
         """Return what the destination is to be sent."""
         return self._upstream.data_to_send() if self._failure is None else b""
+
+    def calm(self) -> None:
+        """Take note that time has passed: who pings a quiet stream from time to time does not flood."""
+        self._idle = 0
 
     # What the client says.
 
@@ -119,6 +123,9 @@ class Http2(Flow):
         except H2Error:
             self.ended(Reason.BAD_REQUEST)  # the library has put GOAWAY into what is to be sent
             return
+        if self.moved != self._moved:
+            self._moved = self.moved
+            self._idle = 0
         for event in events:
             if self.over:
                 return
@@ -134,13 +141,13 @@ class Http2(Flow):
     def _on_client(self, event: Event) -> None:
         self._idle += 1
         if isinstance(event, RequestReceived):
-            self._idle = 0
             self._request(event.stream_id, event.headers, ends=event.stream_ended is not None)
         elif isinstance(event, DataReceived):
-            if event.data:
-                self._idle = 0
             if (held := self._held.get(event.stream_id)) is not None:
                 held.look.take(event.data)
+                if event.data:
+                    held.beats = 0
+                    self.moved += 1
                 self._taken(self._client, event.stream_id, event.flow_controlled_length or 0)
                 if held.look.why:
                     self._looked(event.stream_id, held, ends=False)
@@ -171,6 +178,7 @@ class Http2(Flow):
 
     def _request(self, number: int, fields: Iterable[tuple[bytes, bytes]], *, ends: bool) -> None:
         headers = list(fields)
+        self.moved += 1
         pseudo = {name: value for name, value in headers if name[:1] == b":"}
         method = method_of(pseudo)
         line = self._open_line(method)
@@ -190,6 +198,8 @@ class Http2(Flow):
             self._held.add(number, held)
             if look.why or ends:
                 self._looked(number, held, ends=ends)
+            elif held.expects:
+                self._client.send_headers(number, [(b":status", b"100")])  # the destination has heard nothing yet
             return
         self._pass_on(number, headers, line, ends=ends)
 
@@ -319,6 +329,7 @@ class Http2(Flow):
             self._drop(stream, ErrorCodes.INTERNAL_ERROR, error.reason, error.detail)
             return
         stream.line.down += sum(len(name) + len(value) for name, value in kept)
+        self.moved += 1
         if isinstance(event, ResponseReceived):
             stream.answered = True
             if status[:1] == b"3":

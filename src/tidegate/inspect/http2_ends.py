@@ -43,6 +43,7 @@ class Ends:
         self._by_client: dict[int, Stream] = {}
         self._by_upstream: dict[int, Stream] = {}
         self._answers = 0
+        self.moved = 0  # grows with everything that happens to a stream
         self._last = 0  # the client's newest stream that was passed on
         self._draining = False
         self.over = False  # both sides are to be closed, once what they are to be sent is sent
@@ -70,6 +71,19 @@ class Ends:
         self._draining = True
         self._maybe_over()
 
+    @property
+    def held(self) -> bool:
+        """Whether some stream is held until it was looked at: `beat`."""
+        return bool(self._held)
+
+    def beat(self) -> None:
+        """Take note that a part of the time has passed in which a client may be silent in a body that is held."""
+        for number, held in self._held.silent():
+            held.look.let_go()
+            self._refuse(number, held.headers, held.line, Reason.HEADER_TIMEOUT, "its body stopped coming")
+            self._reset(self._client, number, ErrorCodes.NO_ERROR)
+        self._maybe_over()
+
     def ended(self, reason: Reason) -> None:
         """The client is gone, or the connection is cut: nothing more is said to anybody."""
         self.over = True
@@ -85,6 +99,7 @@ class Ends:
         decision = self._decision.refuse(reason, fix="")
         said = decision.sentence()
         self._answers += 1
+        self.moved += 1
         line.decision = decision
         line.status = reason.status or 403
         line.write(How.REFUSED, reason)
@@ -116,6 +131,7 @@ class Ends:
 
     def _forget(self, stream: Stream, reason: Reason) -> None:
         self._remove(stream)
+        self.moved += 1
         if reason is Reason.ALLOWED:
             reason = self._decision.reason
         stream.line.write(How.INSPECTED if stream.answered else How.REFUSED, reason)

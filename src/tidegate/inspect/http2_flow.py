@@ -61,6 +61,7 @@ class Flow(Ends):
         if padding:
             self._taken(side, event.stream_id, padding)
         if event.data:
+            self.moved += 1
             try:
                 half.take(event.data)
             except WireError as error:
@@ -85,6 +86,7 @@ class Flow(Ends):
             to.send_data(number, data)
             moved += len(data)
         if moved:
+            self.moved += 1
             if up:
                 stream.line.up += moved
             else:

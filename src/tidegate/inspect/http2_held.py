@@ -2,6 +2,7 @@
 
 Rules of the file: what is held is what a Look holds, which is bounded; its bytes are acknowledged as they come, so that
 a client goes on whose window is smaller. What is sent on is what was looked at, with its length and without its coding.
+A client that says nothing of it for `BEATS` of whoever has a clock is waited for no more: it holds the room of others.
 """
 
 from __future__ import annotations
@@ -19,18 +20,25 @@ if TYPE_CHECKING:
 
     Headers = list[tuple[bytes, bytes]]
 
+BEATS = 4
 _OF_THE_BODY = frozenset((b"content-length", b"content-encoding", b"expect", b"content-md5", b"digest"))
 
 
 class Held:
     """One stream: its headers as they came, its line in the journal, and who looks at it."""
 
-    __slots__ = ("headers", "line", "look")
+    __slots__ = ("beats", "headers", "line", "look")
 
     def __init__(self, headers: Headers, line: Line, look: Look) -> None:
+        self.beats = 0  # since its client said something of it
         self.headers = headers
         self.line = line
         self.look = look
+
+    @property
+    def expects(self) -> bool:
+        """Whether its client waits for `100 Continue` (RFC 9110 section 10.1.1)."""
+        return any(name == b"expect" and value.lower() == b"100-continue" for name, value in self.headers)
 
     def with_length(self, size: int) -> Headers:
         """Return the headers for a body of this size."""
@@ -73,6 +81,15 @@ class HeldStreams:
     def pop(self, number: int) -> Held | None:
         """Return one that is held no more."""
         return self._held.pop(number, None)
+
+    def silent(self) -> list[tuple[int, Held]]:
+        """Take note of a beat; return those whose clients said nothing for too many, held no more."""
+        found = []
+        for number, held in list(self._held.items()):
+            held.beats += 1
+            if held.beats > BEATS:
+                found.append((number, self._held.pop(number)))
+        return found
 
     def all(self) -> Iterator[tuple[int, Held]]:
         """Yield each, held no more."""

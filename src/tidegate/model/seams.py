@@ -140,6 +140,17 @@ class Streams(Protocol):
     """The streams of one HTTP/2 connection and of the one to its destination (inspect.http2.Http2)."""
 
     over: bool
+    moved: int  # grows with everything that happens to a stream
+
+    @property
+    def held(self) -> bool:
+        """Whether a body is held until it was looked at: `beat` from time to time."""
+
+    def beat(self) -> None:
+        """A quarter of the time has passed in which the client may be silent in such a body."""
+
+    def calm(self) -> None:
+        """Some time has passed: a minute or two."""
 
     @property
     def streams(self) -> int:
