@@ -82,7 +82,7 @@ def _run(task: str, options: RunOptions, stdio: StdioPlan) -> Ended:
     from tidegate.runtime.container_task import node_name
     from tidegate.runtime.server_link import need_server
     from tidegate.runtime.task import lower
-    from tidegate.runtime.trust import extra_roots, joined
+    from tidegate.runtime.trust import extra_roots
 
     link = need_server(state_folder(os.environ), say, "tidegate exec")
     try:
@@ -95,7 +95,7 @@ def _run(task: str, options: RunOptions, stdio: StdioPlan) -> Ended:
                 "hold": options.hold,
                 "ask": options.asked,
                 "own_names": lower(own_names(node_name(options.container))) if options.capture != "off" else (),
-                "roots": joined(extra_roots(os.environ)),
+                "roots": extra_roots(os.environ),
             }
         )
         _enter(told["folder"], told["dev"], told["ino"])

@@ -51,7 +51,8 @@ def options_for(engine: str, task: str, *, image: str, reads: bool, secrets: int
     finally:
         link.close()
     if image:
-        roots, places = trusted_in(engine, image, os.environ, state)
+        pool, places = trusted_in(engine, image, os.environ, state)
+        roots = pool.pem
     else:
         roots, places = roots_of(os.environ), ()
         say(NO_IMAGE)

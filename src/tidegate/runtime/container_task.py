@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tidegate.holds.hold import Container, Hold, RunningTask
     from tidegate.runtime.comeback import Comeback
     from tidegate.runtime.link import Link
+    from tidegate.runtime.root_pool import RootPool
     from tidegate.runtime.task import Order
 
 
@@ -56,8 +57,8 @@ def in_container(hold: Hold, container: Container, environ: Mapping[str, str]) -
     return image_variables(Engine(hold.name).image(container.image)) | kept_variables(environ, container.options)
 
 
-def trusted_in(engine: str, image: str, environ: Mapping[str, str], state: str) -> tuple[str, tuple[str, ...]]:
-    """Return the roots of a task in a container of this image, as PEM, and where the image has bundles (INS-2).
+def trusted_in(engine: str, image: str, environ: Mapping[str, str], state: str) -> tuple[RootPool, tuple[str, ...]]:
+    """Return the roots of a task in a container of this image, and where the image has bundles (INS-2).
 
     They are the image's, those that its own variables name among them, and the caller's. What tools brought in their
     own lists is lost to them where a variable names our bundle, so an image without a bundle gets the machine's roots.
@@ -69,7 +70,8 @@ def trusted_in(engine: str, image: str, environ: Mapping[str, str], state: str) 
     from tidegate.holds.container.engine import Engine
     from tidegate.holds.container.image_kept import files_of
     from tidegate.holds.container.worker import image_variables
-    from tidegate.runtime.trust import SYSTEM_BUNDLES, extra_roots, joined, named_bundles, roots_of
+    from tidegate.runtime.root_pool import RootPool
+    from tidegate.runtime.trust import SYSTEM_BUNDLES, extra_roots, named_bundles, roots_of
 
     asked = Engine(engine)
     about = asked.image(image)
@@ -78,7 +80,7 @@ def trusted_in(engine: str, image: str, environ: Mapping[str, str], state: str) 
     texts = [content.decode("ascii", "replace") for content in files.values()]
     if not places:
         texts.append(roots_of(environ))
-    return joined((*texts, *extra_roots(environ))), places
+    return RootPool("\n".join((*texts, extra_roots(environ)))), places
 
 
 def comeback_of(link: Link, task: RunningTask, order: Order, roots: str) -> Comeback | None:

@@ -14,8 +14,8 @@ It reads PEM, JKS and PKCS12, and of a tool's file one line. What it does not do
 from __future__ import annotations
 
 import os
-
-from tidegate.inspect.der import pem
+import struct
+from struct import unpack_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _PASSWORD = "-Djavax.net.ssl.trustStorePassword="  # noqa: S105  the name of an 
 _USUAL = "changeit"  # the JDK's own
 _JDK = ("lib/security/jssecacerts", "lib/security/cacerts")
 _DEBIAN = "/etc/ssl/certs/java/cacerts"
+_TRUSTED = 2  # the tag of an entry of a JKS store that is a trusted certificate
 _MOST = 1 << 20  # bytes of a tool's file
 _MOST_STORE = 1 << 24
 
@@ -81,9 +82,9 @@ def _values(text: str, word: str) -> list[str]:
     return found
 
 
-def named_stores(environ: Mapping[str, str]) -> str:
-    """Return what is in the trust stores that the caller's options for a JVM name, as PEM."""
-    found = ""
+def named_stores(environ: Mapping[str, str]) -> list[bytes]:
+    """Return what is in the trust stores that the caller's options for a JVM name, as DER."""
+    found = []
     for name in OPTIONS:
         words = environ.get(name, "").split()
         paths = [word.removeprefix(STORE) for word in words if word.startswith(STORE)]
@@ -93,60 +94,48 @@ def named_stores(environ: Mapping[str, str]) -> str:
     return found
 
 
-def usual_store(environ: Mapping[str, str]) -> str:
-    """Return what a JVM trusts without any option, as PEM."""
+def usual_store(environ: Mapping[str, str]) -> list[bytes]:
+    """Return what a JVM trusts without any option, as DER."""
     home = environ.get("JAVA_HOME", "")
     paths = [os.path.join(home, one) for one in _JDK] if os.path.isabs(home) else []
     path = next((one for one in (*paths, _DEBIAN) if os.path.isfile(one)), "")
-    return store(path, _USUAL) if path else ""
+    return store(path, _USUAL) if path else []
 
 
-def store(path: str, password: str) -> str:
-    """Return the certificates that a Java trust store holds, as PEM; none where it cannot be read."""
+def store(path: str, password: str) -> list[bytes]:
+    """Return the certificates that a Java trust store holds, as DER; none where it cannot be read."""
     try:
         if not os.path.isfile(path):
-            return ""
+            return []
         with open(path, "rb") as file:
             data = file.read(_MOST_STORE)
-        found = _jks(data) if data[:4] == b"\xfe\xed\xfe\xed" else _pkcs12(data, password)
-    except (OSError, ValueError, IndexError):
-        return ""
-    return "".join(pem(one) for one in found)
+        return _jks(data) if data[:4] == b"\xfe\xed\xfe\xed" else _pkcs12(data, password)
+    except (OSError, ValueError, IndexError, struct.error):
+        return []
 
 
 def _jks(data: bytes) -> list[bytes]:
     # sun.security.provider.JavaKeyStore: magic, version, count; an entry is a tag, an alias, a date and what it holds.
-    at = 4
-
-    def number(size: int) -> int:
-        nonlocal at
-        at += size
-        if at > len(data):
-            raise ValueError("it ends too soon")
-        return int.from_bytes(data[at - size : at], "big")
-
-    def block(size: int) -> bytes:
-        length = number(size)
-        number(length)
-        return data[at - length : at]
-
-    def certificate() -> bytes:
-        if version > 1:
-            block(2)  # its type: X.509
-        return block(4)
-
-    version, count = number(4), number(4)
+    version, count = unpack_from(">II", data, 4)
+    at = 12
     found = []
     for _ in range(count):
-        trusted = number(4) == 2
-        block(2)
-        number(8)
-        if trusted:
-            found.append(certificate())
-            continue
-        block(4)  # a private key, and the chain of its own certificates
-        for _ in range(number(4)):
-            certificate()
+        tag, size = unpack_from(">IH", data, at)
+        at += 14 + size
+        certificates = 1
+        if tag != _TRUSTED:  # a private key, and the chain of its own certificates
+            at += 4 + unpack_from(">I", data, at)[0]
+            certificates = unpack_from(">I", data, at)[0]
+            at += 4
+        for _ in range(certificates):
+            if version > 1:
+                at += 2 + unpack_from(">H", data, at)[0]  # its type: X.509
+            end = at + 4 + unpack_from(">I", data, at)[0]
+            if end > len(data):
+                raise ValueError("it ends too soon")
+            if tag == _TRUSTED:
+                found.append(data[at + 4 : end])
+            at = end
     return found
 
 

@@ -154,12 +154,13 @@ def run_behind_gate(
     else:
         met = {phase: Services(policy, Phase(phase), ports).met for phase in {first, order.phase}}
     names = own_names(node_name(order.container)) if captured else ()
-    roots = ""
+    pool = None
     if link.authority or order.secrets or (policy is not None and wants_inspection(policy)):
-        from tidegate.runtime.trust import need_roots, roots_of
+        from tidegate.runtime.trust import need_roots, roots_pool
 
         bare = policy is not None and only_registries(policy) and not (link.authority or order.secrets or order.keys)
-        roots = roots_of(order.environ) if bare else need_roots(order.environ, secrets=bool(order.secrets))
+        pool = roots_pool(order.environ) if bare else need_roots(order.environ, secrets=bool(order.secrets))
+    roots = pool.pem if pool is not None else ""
     if policy is not None:
         need_readable(policy, order.secrets)
     if policy is not None:
@@ -190,15 +191,16 @@ def run_behind_gate(
         from tidegate.runtime.ask_screen import AskScreen
 
         asking = AskScreen(link, " ".join(order.command), clock)
-    trusted, places, files = roots, None, None
-    if roots:
+    trusted, files = roots, None
+    if pool:
         from tidegate.runtime.trust import TrustFiles, with_own_roots
 
+        # While the gate makes its authority.
         if order.container is None:
-            trusted = with_own_roots(roots, order.environ)
+            files = TrustFiles(with_own_roots(pool, order.environ))
         else:
-            trusted, places = trusted_in(hold.name, order.container.image, order.environ, order.state)
-        files = TrustFiles(trusted, places)  # while the gate makes its authority
+            files = TrustFiles(*trusted_in(hold.name, order.container.image, order.environ, order.state))
+        trusted = files.roots
         link.confirm_known()
         link.cover(order.environ)
     caller = order.environ | link.variables

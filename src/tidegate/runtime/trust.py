@@ -16,12 +16,12 @@ What it does not do: look into a Java trust store that is named on a java comman
 from __future__ import annotations
 
 import os
-from binascii import a2b_base64
 
-from tidegate.inspect import der
 from tidegate.model.errors import StartError
 from tidegate.runtime.client_settings import TRUST
+from tidegate.runtime.java_store import bags, java_store
 from tidegate.runtime.own_roots import OPTIONS, STORE, configured, named_stores, usual_store
+from tidegate.runtime.root_pool import RootPool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,31 +39,37 @@ SYSTEM_BUNDLES = (
     "/etc/ssl/cert.pem",  # Alpine
 )
 _MOST = 1 << 24  # bytes of one file: the largest bundle in use has a quarter of a MiB
-_DATA = der.oid("1.2.840.113549.1.7.1")
-_CERTIFICATE_BAG, _X509 = der.oid("1.2.840.113549.1.12.10.1.3"), der.oid("1.2.840.113549.1.9.22.1")
-_FRIENDLY_NAME = der.oid("1.2.840.113549.1.9.20")
-# Java's own attribute: an entry without it is a certificate that is not trusted. The value is "for any purpose".
-_TRUSTED = der.sequence(der.oid("2.16.840.1.113894.746875.1.1"), der.tlv(der.SET, der.oid("2.5.29.37.0")))
-_BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+_SUFFIXES = (".pem", ".crt", ".cer")
+_HASHED = 8  # hex digits of a name's hash, by which OpenSSL finds a root in a folder (openssl-rehash(1))
 
 
 def roots_of(environ: Mapping[str, str]) -> str:
     """Return the machine's roots and those that the caller's variables name, each once, as PEM."""
-    paths = [path for path in SYSTEM_BUNDLES if os.path.isfile(path)][:1]
-    return joined((*map(_read, paths), *extra_roots(environ)))
+    return roots_pool(environ).pem
 
 
-def extra_roots(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the text of every file of roots that the caller's variables name, as it stands."""
-    paths = list(named_bundles(environ))
-    for folder in environ.get("SSL_CERT_DIR", "").split(":"):
-        paths += _in_folder(folder)
-    return (*map(_read, dict.fromkeys(paths)), named_stores(environ))
+def roots_pool(environ: Mapping[str, str]) -> RootPool:
+    """Return the same, to be added to."""
+    pool = RootPool()
+    _add(pool, [path for path in SYSTEM_BUNDLES if os.path.isfile(path)][:1] + _named(environ))
+    pool.add_der(named_stores(environ))
+    return pool
 
 
-def with_own_roots(roots: str, environ: Mapping[str, str]) -> str:
-    """Return what a task trusts but for its authority: `roots`, and those that the caller's tools have besides."""
-    return joined((roots, *map(_read, configured(environ)), usual_store(environ)))
+def extra_roots(environ: Mapping[str, str]) -> str:
+    """Return what the caller's variables name besides, each once, as PEM."""
+    pool = RootPool()
+    _add(pool, _named(environ))
+    pool.add_der(named_stores(environ))
+    return pool.pem
+
+
+def with_own_roots(pool: RootPool, environ: Mapping[str, str]) -> RootPool:
+    """Return what a task trusts but for its authority: these, and those that the caller's tools have besides."""
+    made = pool.copy()
+    _add(made, configured(environ))
+    made.add_der(usual_store(environ))
+    return made
 
 
 def named_bundles(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -74,19 +80,18 @@ def named_bundles(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 def joined(texts: Iterable[str]) -> str:
     """Return the certificates of these texts, each once, as PEM."""
-    found = dict.fromkeys(one for text in texts for one in _certificates(text))
-    return "".join(f"{one}\n" for one in found)
+    return RootPool("\n".join(texts)).pem
 
 
-def need_roots(environ: Mapping[str, str], *, secrets: bool = False) -> str:
-    """Return what destinations are verified against where some hosts are read inside TLS, as PEM.
+def need_roots(environ: Mapping[str, str], *, secrets: bool = False) -> RootPool:
+    """Return what destinations are verified against where some hosts are read inside TLS.
 
     `secrets` says that they are read for those, whatever else asks for it.
 
     Raises:
         StartError: where there is nothing to verify them against.
     """
-    roots = roots_of(environ)
+    roots = roots_pool(environ)
     if not roots:
         why = "a secret is given" if secrets else "hosts are to be read inside TLS"
         raise StartError(
@@ -103,18 +108,18 @@ class TrustFiles:
     What needs no authority is made at once, while the gate makes that.
     """
 
-    __slots__ = ("_bags", "_places", "_roots")
+    __slots__ = ("_bags", "_places", "roots")
 
-    def __init__(self, roots: str, places: Iterable[str] | None = None) -> None:
-        self._roots = roots
+    def __init__(self, roots: RootPool, places: Iterable[str] | None = None) -> None:
+        self.roots = roots.pem
         self._places = SYSTEM_BUNDLES if places is None else tuple(places)
-        self._bags = _bags(roots, "root")
+        self._bags = bags(roots.certificates(), "root")
 
     def of(self, authority: Iterable[str]) -> tuple[tuple[str, bytes], ...]:
         """Return them: (path, content)."""
         own = "".join(one if one.endswith("\n") else f"{one}\n" for one in authority)
-        data = (self._roots + own).encode("latin-1")
-        store = _java_store((*self._bags, *_bags(own, "task")))
+        data = (self.roots + own).encode("latin-1")
+        store = java_store((*self._bags, *bags(RootPool(own).certificates(), "task")))
         return ((BUNDLE, data), (JAVA, store), *((path, data) for path in self._places))
 
 
@@ -122,7 +127,7 @@ def trust_files(
     roots: str, authority: Iterable[str], places: Iterable[str] | None = None
 ) -> tuple[tuple[str, bytes], ...]:
     """Return the files of a task whose authority is known."""
-    return TrustFiles(roots, places).of(authority)
+    return TrustFiles(RootPool(roots), places).of(authority)
 
 
 def trusting(environment: Mapping[str, str]) -> dict[str, str]:
@@ -138,71 +143,63 @@ def trusting(environment: Mapping[str, str]) -> dict[str, str]:
     return changed
 
 
+def _named(environ: Mapping[str, str]) -> list[str]:
+    paths = list(named_bundles(environ))
+    for folder in environ.get("SSL_CERT_DIR", "").split(":"):
+        paths += _in_folder(folder)
+    return paths
+
+
 def _in_folder(folder: str) -> list[str]:
     if not os.path.isabs(folder):
         return []
     try:
-        names = sorted(os.listdir(folder))
+        names = os.listdir(folder)
     except OSError:
         return []
-    return [os.path.join(folder, name) for name in names if name.endswith((".pem", ".crt", ".cer"))]
+    files = sorted(name for name in names if name.endswith(_SUFFIXES))
+    known = frozenset(files)
+    for name in names:
+        # Most of these are links to the others; OpenSSL reads nothing else.
+        if name.find(".") == _HASHED and name[_HASHED + 1 :].isdigit():
+            try:
+                beside = os.readlink(f"{folder}/{name}") in known
+            except OSError:
+                beside = False
+            if not beside:
+                files.append(name)
+    return [f"{folder}/{name}" for name in files]
 
 
-def _read(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            return file.read(_MOST).decode("latin-1")
-    except OSError:
-        return ""  # nothing could be read from it before, either
-
-
-def _certificates(text: str) -> list[str]:
-    # Each block as it stands, without what is written around it.
-    found = []
-    clean = not any(sign in text for sign in ("\r", "\t", " \n", "\n "))  # as nearly every bundle is
-    at = text.find(_BEGIN)
-    while at >= 0:
-        end = text.find(_END, at)
-        if end < 0:
-            break
-        block = text[at : end + len(_END)]
-        found.append(block if clean else "\n".join(line.strip() for line in block.splitlines()))
-        at = text.find(_BEGIN, end)
-    return found
-
-
-def _bags(pem: str, alias: str) -> list[bytes]:
-    found = []
-    for number, one in enumerate(_certificates(pem)):
+def _add(pool: RootPool, paths: Iterable[str]) -> None:
+    """Take what is in these files, each file once whatever names lead to it; one that cannot be read is left out."""
+    for path in dict.fromkeys(paths):
         try:
-            certificate = a2b_base64(one[len(_BEGIN) : -len(_END)])
-        except ValueError:
-            continue  # it was no certificate before, either
-        if der.is_whole(certificate):
-            found.append(_bag(certificate, f"{alias}-{number}"))
-    return found
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            continue  # nothing could be read from it before, either
+        try:
+            found = os.fstat(descriptor)
+            key = found.st_dev, found.st_ino
+            if key not in pool.files:
+                pool.files.add(key)
+                pool.add(_read(descriptor, found.st_size))
+        except OSError:
+            continue
+        finally:
+            os.close(descriptor)
 
 
-def _java_store(bags: Iterable[bytes]) -> bytes:
-    # RFC 7292: certificates in the clear, with no password and no MAC. What is in it is public, the task cannot write
-    # it, and a JVM that is told no password reads it so. No library is loaded for it: each start would wait for that.
-    safe = der.tlv(der.OCTETS, der.sequence(*bags))
-    content = der.sequence(der.sequence(_DATA, der.tlv(0xA0, safe)))
-    return der.sequence(der.integer(3), der.sequence(_DATA, der.tlv(0xA0, der.tlv(der.OCTETS, content))))
-
-
-def _bag(certificate: bytes, alias: str) -> bytes:
-    # SEQUENCE {certBag, [0] {SEQUENCE {x509Certificate, [0] {OCTET STRING}}}, SET {trusted, friendlyName}}
-    name = der.sequence(_FRIENDLY_NAME, der.tlv(der.SET, der.tlv(der.BMP, alias.encode("utf-16-be"))))
-    attributes = der.tlv(der.SET, _TRUSTED, name)
-    size = len(certificate)
-    heads = []
-    for tag, before in ((der.OCTETS, b""), (0xA0, _X509), (der.SEQUENCE, b""), (0xA0, _CERTIFICATE_BAG)):
-        head = before + der.head(tag, size)
-        size += len(head)
-        heads.append(head)
-    heads.append(der.head(der.SEQUENCE, size + len(attributes)))
-    return b"".join((*reversed(heads), certificate, attributes))
+def _read(descriptor: int, size: int) -> bytes:
+    data = os.read(descriptor, min(size + 1, _MOST))  # one more than it has: the end is seen by that
+    if len(data) == size:
+        return data
+    parts = [data]
+    left = _MOST - len(data)
+    while left > 0 and (data := os.read(descriptor, min(left, 1 << 16))):
+        parts.append(data)
+        left -= len(data)
+    return b"".join(parts)
 
 
 def renew_files(mounted: Mapping[str, str], files: Mapping[str, bytes]) -> None:

@@ -13,7 +13,7 @@ import trustme
 
 from tidegate.runtime import trust
 from tidegate.runtime.client_settings import TRUST
-from tidegate.runtime.trust import BUNDLE, JAVA, SYSTEM_BUNDLES, TrustFiles, roots_of, trusting
+from tidegate.runtime.trust import BUNDLE, JAVA, SYSTEM_BUNDLES, TrustFiles, roots_of, roots_pool, trusting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +47,7 @@ def test_the_callers_own_roots_stay(system: trustme.CA, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "third.crt").write_text(pem(third))
+    (folder / "01234567.0").symlink_to("third.crt")
     (folder / "README").write_text("no certificate")
     environ = {
         "SSL_CERT_FILE": str(tmp_path / "own.pem"),
@@ -61,11 +62,41 @@ def test_the_callers_own_roots_stay(system: trustme.CA, tmp_path: Path) -> None:
     assert count(roots_of({})) == 1
 
 
+def test_a_folder_of_hashed_names_counts(system: trustme.CA, tmp_path: Path) -> None:
+    """B109: OpenSSL finds roots in a folder by their hashes alone: as files, and as links that lead out of it."""
+    del system
+    file, link, other = trustme.CA(), trustme.CA(), trustme.CA()
+    folder = tmp_path / "hashed"
+    folder.mkdir()
+    (folder / "89abcdef.0").write_text(pem(file))
+    (tmp_path / "elsewhere").write_text(pem(link))
+    (folder / "89abcdef.11").symlink_to(tmp_path / "elsewhere")
+    (folder / "89abcdef.r0").write_text(pem(other))  # a revocation list's name
+    (folder / "89abcdef.2").symlink_to("nowhere")
+    roots = "".join(roots_of({"SSL_CERT_DIR": str(folder)}).split())
+    assert "".join(pem(file).split()) in roots
+    assert "".join(pem(link).split()) in roots
+    assert "".join(pem(other).split()) not in roots
+
+
+def test_a_bundle_may_be_a_pipe(system: trustme.CA, tmp_path: Path) -> None:
+    """B109: what a variable names is read to its end, also where it has no size (bash's <(...))."""
+    del system
+    one = trustme.CA()
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = subprocess.Popen(["sh", "-c", 'printf "%s" "$1" >"$0"; ', str(path), "\n" * 70000 + pem(one)])
+    try:
+        assert "".join(pem(one).split()) in "".join(roots_of({"SSL_CERT_FILE": str(path)}).split())
+    finally:
+        writer.wait(60)
+
+
 def test_a_run_inside_a_run_does_not_grow(system: trustme.CA, tmp_path: Path) -> None:
     """B110: what a task within a task merges is there already; only its own authority is new."""
     del system
     authority = pem(trustme.CA())
-    bundle = dict(TrustFiles(roots_of({})).of([authority]))[BUNDLE].decode()
+    bundle = dict(TrustFiles(roots_pool({})).of([authority]))[BUNDLE].decode()
     (tmp_path / "ca.pem").write_text(bundle)
     inner = roots_of(dict.fromkeys(("SSL_CERT_FILE", "PIP_CERT", "GIT_SSL_CAINFO"), str(tmp_path / "ca.pem")))
     assert count(inner) == count(bundle) == 2
@@ -82,7 +113,7 @@ def test_every_variable_of_the_table_leads_to_the_bundle() -> None:
 def test_the_files_of_a_task(system: trustme.CA) -> None:
     """INS-2: the bundle holds roots and authority and is one that OpenSSL loads; it is what lies over the system's."""
     authority = pem(trustme.CA())
-    files = dict(TrustFiles(roots_of({})).of([authority]))
+    files = dict(TrustFiles(roots_pool({})).of([authority]))
     assert set(files) == {BUNDLE, JAVA, *trust.SYSTEM_BUNDLES}
     assert len(set(files.values())) == 2
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -95,7 +126,7 @@ def test_the_files_of_a_task(system: trustme.CA) -> None:
 def test_java_reads_its_trust_store_without_a_password(system: trustme.CA, tmp_path: Path) -> None:
     """INS-2: PKCS12, entries marked as trusted."""
     del system
-    (tmp_path / "ca.p12").write_bytes(dict(TrustFiles(roots_of({})).of([pem(trustme.CA())]))[JAVA])
+    (tmp_path / "ca.p12").write_bytes(dict(TrustFiles(roots_pool({})).of([pem(trustme.CA())]))[JAVA])
     argv = ["keytool", "-list", "-keystore", str(tmp_path / "ca.p12"), "-storetype", "PKCS12", "-storepass", ""]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     assert done.stdout.count("trustedCertEntry") == 2, done.stdout + done.stderr
