@@ -2,17 +2,20 @@
 
 Rules of the file:
 
-* Codings are taken off, and stay off: the task gets the answer as it was meant. Its length is not known then, its
-  entity tag is weak (RFC 9110 section 8.8.1), and it is no part of a range: a range of coded bytes is refused.
+* Codings are taken off, and stay off: the task gets the answer as it was meant. Its length is not known then, and its
+  entity tag is weak (RFC 9110 section 8.8.1).
+* Nothing comes in ranges of bytes: half a value is not recognised, and two halves are a value. None is asked for, which
+  a server answers as a whole (RFC 9110 section 14.2), and one that comes all the same is refused. Ranges of items, as
+  of rows, pass.
 * A body without a coding keeps its length. Digests of it are left out: they are of the bytes before the swap.
-* What could not be read is not asked for: unknown codings, compressed messages, deltas (RFC 3229), and any coding of a
-  range.
+* What could not be read is not asked for: unknown codings, compressed messages, deltas (RFC 3229).
 
 It decides on fields and bytes of both versions of HTTP; what frames a body is not known here.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from tidegate.inspect.codings import Decoding, Windows, acceptable
@@ -30,9 +33,12 @@ if TYPE_CHECKING:
     Field = tuple[bytes, bytes]
 
 DIGESTS = frozenset({b"content-md5", b"digest", b"content-digest", b"repr-digest"})  # RFC 1864, 3230, 9530
+_RANGES = frozenset({b"range", b"if-range", b"request-range", b"x-ms-range"})  # the latter two: old httpd, Azure
 _NOT_ASKED = frozenset({b"accept-encoding", b"a-im"})
-_CODED_ONLY = SAID_BY | {b"content-encoding", b"content-length", b"accept-ranges"}
-_PARTIAL, _NOT_MODIFIED, _IM_USED = 206, 304, 226
+_OF_ITEMS = re.compile(rb"(items[= ])?\d+-\d*(/(\d+|\*))?", re.IGNORECASE)  # PostgREST's
+_CODED_ONLY = SAID_BY | {b"content-encoding", b"content-length"}
+_STAYS = DIGESTS | {b"accept-ranges"}
+_PARTIAL, _NOT_MODIFIED, _IM_USED, _UNSATISFIED = 206, 304, 226, 416
 
 
 class CleanBody:
@@ -111,18 +117,18 @@ class Cleaner:
 
     def asked(self, fields: Iterable[Field]) -> list[Field]:
         """Return the fields of a request so that its answer can be read."""
-        kept, wanted, ranged = [], [], False
+        kept, wanted = [], []
         for field in fields:
             name = field[0].lower()
             if name == b"accept-encoding":
                 wanted.append(field[1])
-            ranged = ranged or name == b"range"
+            if name in _RANGES and not _OF_ITEMS.fullmatch(field[1].strip()):
+                continue
             if name in ASKED_BY:
                 kept.append((name, b"identity"))  # a server that hears of none may take any
             elif name not in _NOT_ASKED:
                 kept.append(field)
-        coding = b"identity" if ranged else acceptable(wanted, small=self._windows.scarce)
-        kept.append((b"accept-encoding", coding))
+        kept.append((b"accept-encoding", acceptable(wanted, small=self._windows.scarce)))
         return kept
 
     def answer(
@@ -147,8 +153,10 @@ class Cleaner:
         if status == _IM_USED or b"im" in named:
             raise WireError(Reason.UPSTREAM_RESPONSE, "it is a delta, which was not asked for")
         messages = messages_in(named)
-        if codings and (status == _PARTIAL or b"content-range" in named):
-            raise WireError(Reason.UPSTREAM_RESPONSE, "it is a part of something compressed, which was not asked for")
+        parts = [value for name, value in fields if name.lower() == b"content-range"]
+        of_items = all(map(_OF_ITEMS.fullmatch, parts)) and (bool(parts) or status != _PARTIAL)
+        if not of_items and status != _UNSATISFIED:
+            raise WireError(Reason.UPSTREAM_RESPONSE, "it is a part of something, which was not asked for")
         decoding = Decoding(codings, windows=self._windows) if codings else None
         body = CleanBody(self._scrubber.stream(), decoding, messages)
         return _without_coding(fields, coded=body.resized, weak=body.resized), body
@@ -158,7 +166,7 @@ def _without_coding(fields: Sequence[Field], *, coded: bool, weak: bool) -> list
     kept = []
     for name, value in fields:
         lowered = name.lower()
-        if lowered in DIGESTS or (coded and lowered in _CODED_ONLY and value != b"0"):
+        if lowered in _STAYS or (coded and lowered in _CODED_ONLY and value != b"0"):
             continue
         if (weak and lowered == b"etag") and not value.startswith(b"W/"):
             kept.append((name, b"W/" + value))

@@ -171,7 +171,7 @@ def test_events_come_as_they_were_flushed() -> None:
     ("fields", "body", "passes"),
     [
         ([("content-encoding", "exi")], b"x", False),
-        ([("content-encoding", "gzip"), ("content-range", "bytes 0-1/9")], b"x", False),
+        ([("content-range", "bytes 0-1/9")], b"x", False),
         ([("content-type", "application/grpc"), ("grpc-encoding", "snappy")], message(b"", 1), False),
         ([("content-type", "application/grpc")], message(b"x"), True),
     ],
