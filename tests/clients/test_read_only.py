@@ -80,12 +80,13 @@ def test_a_registry_is_read_only(product: Product, npm: Origin, curl: tuple[str,
     ("policy", "options", "line"),
     [
         ("registries: tunnel\n", (), f"net: {NPM}:443 · captured (package-registries)"),
+        ("registries: read\n", ("--registries", "tunnel"), f"net: {NPM}:443 · captured (package-registries)"),
         ("", ("--allow", f"{NPM}:443"), f"net: {NPM}:443 · captured (command-line)"),
         (f"registries: read\ninspect: {{never: [{NPM}]}}\n", (), f"net: {NPM}:443 · captured (package-registries)"),
     ],
 )
 def test_what_lifts_it(product: Product, npm: Origin, policy: str, options: tuple[str, ...], line: str) -> None:
-    """INS-7, INS-9: `registries: tunnel`, a rule of one's own for the host, `inspect: never`: a tunnel, and a PUT."""
+    """INS-7, INS-9: `registries: tunnel`, `--registries`, a rule for the host, `inspect: never`: a tunnel, a PUT."""
     if policy:
         configure(product, policy)
     done = product.run(*options, "--", *CURL, "-T", os.devnull, f"https://{NPM}/x")

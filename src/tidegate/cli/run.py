@@ -181,7 +181,12 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
         config=config_folder(os.environ),
         state=state_folder(os.environ),
         options=option_layer(
-            allow=options.allow, ask=options.ask_for, deny=options.deny, profile=options.profile, files=options.files
+            allow=options.allow,
+            ask=options.ask_for,
+            deny=options.deny,
+            profile=options.profile,
+            files=options.files,
+            registries=options.registries,
         ),
         policy_file=options.policy,
         trust_folder=options.trust_folder,

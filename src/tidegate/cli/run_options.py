@@ -39,6 +39,7 @@ what it may reach
   --ask-for HOST[:PORT]   a person is asked about it
   --policy FILE           this policy in place of profile, presets and your own allows
   --profile NAME          balanced, careful, closed or audit
+  --registries MODE       read (the default: what publishes to a package registry is refused) or tunnel (not read)
   --harness NAME|FILE     COMMAND is this agent (claude, codex, or as a file of yours says): let its hosts through
   --phase PHASE           install or runtime (runtime)
   --ask                   ask in this terminal about what needs approval, on a screen that COMMAND cannot reach
@@ -87,14 +88,14 @@ exit status: the command's own (126 not executable, 127 not found, 128+n by sign
 """
 
 _VALUED = (
-    "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--phase", "--share", "--files", "--hold",
-    "--capture", "--publish", "--secret", "--ssh-key", "--log", "--report", "--status-file",
+    "--allow", "--deny", "--ask-for", "--policy", "--profile", "--registries", "--harness", "--phase", "--share",
+    "--files", "--hold", "--capture", "--publish", "--secret", "--ssh-key", "--log", "--report", "--status-file",
     "--wait-for", "--image", "--transport", "--container-option", "--relay-image",
 )  # fmt: skip
 _FOR_A_CONTAINER = ("--image", "--transport", "--container-option", "--relay-image")
 _FOR_A_GATE = (
-    "--capture", "--allow", "--deny", "--ask-for", "--policy", "--profile", "--harness", "--fail-on-refusal",
-    "--ask", "--wait", "--wait-for", "--secret",
+    "--capture", "--allow", "--deny", "--ask-for", "--policy", "--profile", "--registries", "--harness",
+    "--fail-on-refusal", "--ask", "--wait", "--wait-for", "--secret",
 )  # fmt: skip
 _NOT_PUBLISHED = {
     "open": "the command's servers are this machine's own: connect to them as they are",
@@ -124,6 +125,7 @@ class RunOptions(Value):
     ask_for: tuple[str, ...] = ()
     policy: str = ""
     profile: str = ""
+    registries: str = ""
     harness: str = ""
     phase: str = "runtime"
     trust_folder: bool = False
@@ -260,6 +262,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         ask_for=tuple(given.get("--ask-for", ())),
         policy=one("--policy"),
         profile=one("--profile"),
+        registries=one("--registries"),
         harness=one("--harness"),
         phase=phase,
         trust_folder="--trust-folder" in given,

@@ -48,6 +48,7 @@ def _ask(verb: str, **order: Any) -> Any:
     "--policy", default="", metavar="FILE", help="This policy in place of profile, presets and your own allows."
 )
 @click.option("--profile", default="", metavar="NAME", help="balanced, careful, closed or audit.")
+@click.option("--registries", default="", metavar="MODE", help="As of `run`.")
 @click.option("--allow", multiple=True, metavar="HOST[:PORT]", help="Let this host through.")
 @click.option("--deny", multiple=True, metavar="HOST[:PORT]", help="Never let it through.")
 @click.option("--ask-for", multiple=True, metavar="HOST[:PORT]", help="A person is asked about it.")
@@ -77,6 +78,7 @@ def create(
     folder: str,
     policy: str,
     profile: str,
+    registries: str,
     allow: tuple[str, ...],
     deny: tuple[str, ...],
     ask_for: tuple[str, ...],
@@ -106,7 +108,7 @@ def create(
         folder=real,
         config=config_folder(os.environ),
         state=state_folder(os.environ),
-        options=option_layer(allow=allow, ask=ask_for, deny=deny, profile=profile),
+        options=option_layer(allow=allow, ask=ask_for, deny=deny, profile=profile, registries=registries),
         policy_file=policy,
         trust_folder=trust_folder,
         no_folder_policy=no_folder_policy,

@@ -206,7 +206,9 @@ class _Union:
         if path is None:
             return self._reason
         if table.passes(method, path):
-            return None
+            # A mirror may be a forge, whose API writes a file of the caller's naming, an audit's path among others.
+            forged = self._reason is Reason.REGISTRY_READ_ONLY and method not in _READS and "contents" in path
+            return self._reason if forged else None
         if self._git is None or socket:
             return self._reason
         push = is_push(path, target.partition(b"?")[2])

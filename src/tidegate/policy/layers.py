@@ -166,6 +166,7 @@ def join(*layers: PolicyLayer) -> Policy:
         never_inspected=never,
         bounds=tuple(_bounds(ordered)),
         guarded=tuple(dict.fromkeys(place for layer in ordered for place in layer.guarded)),
+        registries=registries,
     )
 
 
@@ -176,8 +177,9 @@ def command_line(
     deny: Sequence[str] = (),
     profile: str | None = None,
     files: str | None = None,
+    registries: str | None = None,
 ) -> PolicyLayer:
-    """Return the layer of `--allow`, `--ask-for`, `--deny`, `--profile` and `--files`; each rule is for both phases.
+    """Return the layer of the options of these names (`ask` is `--ask-for`); each rule is for both phases.
 
     `@preset` stands for the hosts of a preset.
 
@@ -202,7 +204,15 @@ def command_line(
             )
     if profile is not None and profile not in PROFILES:
         raise RuleError("there is no such profile", f"one of {', '.join(PROFILES)}")
-    return PolicyLayer(Layer.COMMAND_LINE, "command line", tuple(rows), tuple(presets), profile=profile, files=files)
+    return PolicyLayer(
+        Layer.COMMAND_LINE,
+        "command line",
+        tuple(rows),
+        tuple(presets),
+        profile=profile,
+        files=files,
+        registries=registries,
+    )
 
 
 def remembered_layer(rules: Iterable[tuple[str, int, Phase, str]]) -> PolicyLayer:

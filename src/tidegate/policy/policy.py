@@ -34,7 +34,8 @@ class Policy(Value):
     lines for people about what the join left out. `files` is `strict`, `normal`, or '' where nobody has said (HLD-15).
     `never_inspected` are rows that name hosts whose TLS is not read (INS-9); verdict and phase mean nothing in them.
     `bounds` are rows whose limits hold for what they match, whatever rule lets it through.
-    `guarded` are (host, port) of model services of an agent: what it asks there is looked at (INS-8).
+    `guarded` are (host, port) of model services of an agent: what it asks there is looked at (INS-8). `registries` is
+    `read` or `tunnel`, for people: the rules of presets have it in their limits (INS-7).
     """
 
     index: RuleIndex
@@ -52,6 +53,7 @@ class Policy(Value):
     never_inspected: tuple[Row, ...] = ()
     bounds: tuple[Row, ...] = ()
     guarded: tuple[tuple[str, int], ...] = ()
+    registries: str = "read"
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -103,6 +105,7 @@ def make_policy(
     never_inspected: tuple[Row, ...] = (),
     bounds: tuple[Row, ...] = (),
     guarded: tuple[tuple[str, int], ...] = (),
+    registries: str = "read",
 ) -> Policy:
     """Return a policy with these rules (rows, or Rule objects); everything left out is the strictest native default."""
     return Policy(
@@ -121,4 +124,5 @@ def make_policy(
         never_inspected,
         bounds,
         guarded,
+        registries,
     )

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-FORMAT = 4
+FORMAT = 5
 
 
 def to_plain(policy: Policy) -> tuple[Any, ...]:
@@ -43,6 +43,7 @@ def to_plain(policy: Policy) -> tuple[Any, ...]:
         policy.never_inspected,
         policy.bounds,
         policy.guarded,
+        policy.registries,
     )
 
 
@@ -73,6 +74,7 @@ def from_plain(data: tuple[Any, ...]) -> Policy:
         never_inspected=data[16],
         bounds=data[17],
         guarded=data[18],
+        registries=data[19],
     )
 
 

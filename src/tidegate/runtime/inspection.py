@@ -126,7 +126,7 @@ def without_packages(policy: Policy, why: str, install: str = "") -> StartError:
     if only_registries(policy):
         return StartError(
             f"package registries are read-only, and {why}",
-            fix=f"{install}, or 'registries: tunnel' in your policy, which lets publishing pass",
+            fix=f"{install}, or --registries tunnel, which lets publishing pass",
             code="packages",
         )
     return StartError(

@@ -13,7 +13,7 @@ import stat
 
 from tidegate.model.errors import StartError, UsageError
 from tidegate.model.rule import Layer
-from tidegate.policy.layers import PolicyLayer, command_line, join
+from tidegate.policy.layers import REGISTRIES, PolicyLayer, command_line, join
 from tidegate.policy.rules import RuleError
 
 TYPE_CHECKING = False
@@ -86,12 +86,15 @@ def option_layer(
     deny: Sequence[str] = (),
     profile: str = "",
     files: str = "",
+    registries: str = "",
 ) -> PolicyLayer:
     """Return the layer of the command line's own options.
 
     Raises:
-        UsageError: when one of them is no rule, or the profile is unknown.
+        UsageError: when one of them is no rule, or there is no such profile or mode of registries.
     """
+    if registries and registries not in REGISTRIES:
+        raise UsageError(f"there is no --registries {_shown(registries)}", fix=f"one of {', '.join(REGISTRIES)}")
     for option, texts in (("--allow", allow), ("--ask-for", ask), ("--deny", deny)):
         for text in texts:
             try:
@@ -99,7 +102,14 @@ def option_layer(
             except RuleError as error:
                 raise UsageError(f"{option} {_shown(text)}: {error.what}", fix=error.advice) from None
     try:
-        return command_line(allow=allow, ask=ask, deny=deny, profile=profile or None, files=files or None)
+        return command_line(
+            allow=allow,
+            ask=ask,
+            deny=deny,
+            profile=profile or None,
+            files=files or None,
+            registries=registries or None,
+        )
     except RuleError as error:
         raise UsageError(f"--profile {_shown(profile)}: {error.what}", fix=error.advice) from None
 

@@ -36,7 +36,7 @@ def test_where_they_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspection_packages, "missing", lambda: ["h2"])
     with pytest.raises(StartError, match=r"package registries are read-only.*no network") as caught:
         ensure_for(REGISTRIES, print)
-    assert caught.value.fix == "pip install x, or 'registries: tunnel' in your policy, which lets publishing pass"
+    assert caught.value.fix == "pip install x, or --registries tunnel, which lets publishing pass"
     with pytest.raises(StartError, match="no network") as caught:
         ensure_for(READ, print)
     assert caught.value.fix == "pip install x"

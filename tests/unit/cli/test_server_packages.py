@@ -82,6 +82,47 @@ def test_its_own_environment_gets_them(tmp_path: Path, *, works: bool) -> None:
         assert "no network" in lines[1]
 
 
+_FAILS = """
+import os, sys
+sys.path.append(sys.argv[1])
+sys.executable = sys.argv[2]
+from tidegate.cli.server_packages import ensure
+from tidegate.model.errors import StartError
+for wanted, age in ((("fresh>=1", 0), ("fresh>=1", 0), ("other>=1", 0), ("other>=1", 61), ("other>=1", -5))):
+    note = os.path.dirname(os.path.dirname(sys.executable)) + "/tidegate-tried"
+    if age and os.path.exists(note):
+        then = os.stat(note).st_mtime - age
+        os.utime(note, (then, then))
+    try:
+        ensure(print, {"no_such_module_at_all": wanted}, "them", ("helps>=2",))
+    except StartError as error:
+        print(error.what, error.code)
+"""
+
+
+def test_what_failed_is_not_tried_again_at_once(tmp_path: Path) -> None:
+    """HLD-7, INS-7: pip tries once, with what only helps or without; for a minute the same fails with nothing run."""
+    python = _own(tmp_path)
+    python.write_text(
+        f'#!/bin/sh\necho "$*" >> {tmp_path}/asked\n'
+        "wanted=$(echo \"$*\" | grep -o '[a-z]*>=1')\n"
+        "printf 'WARNING: x\\nERROR: No matching distribution for %s \\033[1m\\n' \"$wanted\" >&2\nexit 1\n"
+    )
+    python.chmod(0o755)
+    argv = [sys.executable, "-c", _FAILS, str(tmp_path / "modules"), str(python)]
+    done = subprocess.run(argv, env={"PYTHONPATH": SOURCE}, capture_output=True, text=True, check=False, timeout=60)
+    begun = "installing them (first use)"
+    failed = "them could not be installed{} (No matching distribution for {}>=1 \\x1b[1m) packages"
+    assert done.stdout.splitlines() == [
+        begun, failed.format("", "fresh"), failed.format(" just now", "fresh"),
+        begun, failed.format("", "other"),
+        begun, failed.format("", "other"),  # after a minute
+        begun, failed.format("", "other"),  # a note from the future is none
+    ], done.stderr  # fmt: skip
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert [("--retries 0 --timeout 5" in line, "helps>=2" in line) for line in asked] == [(True, True)] * 4
+
+
 def test_a_pip_that_takes_them_for_there_is_not_believed(tmp_path: Path) -> None:
     """HLD-7: where somebody removed modules and left pip's note of them, the line says what mends that."""
     python = _own(tmp_path)

@@ -352,6 +352,21 @@ def why(said: Policy, target: str, method: str = "GET", path: bytes = b"/x") -> 
     return why_refused(say(said, target), method, path)
 
 
+def test_the_command_line_says_what_registries_are() -> None:
+    """INS-7: `--registries` is the nearest word, the administrator's `read` stays, and a lock leaves it out."""
+    tunnel = command_line(registries="tunnel")
+    for said, holds in (
+        (join(), "read"),
+        (join(tunnel), "tunnel"),
+        (join(user(registries="tunnel")), "tunnel"),
+        (join(user(registries="tunnel"), command_line(registries="read")), "read"),
+        (join(PolicyLayer(Layer.ADMINISTRATOR, "policy.yaml", registries="read"), tunnel), "read"),
+        (join(user(locked=True), tunnel), "read"),
+    ):
+        assert said.registries == holds
+        assert narrows(say(said, "registry.npmjs.org")) is (holds == "read")
+
+
 def test_registries_are_read_only_where_that_is_said() -> None:
     """INS-7: of presets of the profile, of lists and of mirrors; `tunnel` and a rule of one's own lift it, `*` not."""
     read = user(registries="read")
@@ -382,6 +397,10 @@ def test_a_mirror_is_read_only_below_its_path() -> None:
     for host in ("npm.corp.test:8443", "a.npm.test"):
         assert why(said, host, "POST", b"/repository/npm/-/npm/v1/security/audits") is None
         assert why(said, host, "POST", b"/repository/npm/npm/v1/security/audits") is Reason.REGISTRY_READ_ONLY
+        # Gitea keeps packages, and writes a file of that name.
+        forge = b"/api/v1/repos/acme/app/contents/-/npm/v1/security/audits"
+        assert why(said, host, "POST", forge) is Reason.REGISTRY_READ_ONLY
+        assert why(said, host, "GET", forge) is None
         assert why(said, host, "PUT", b"/repository/npm/x") is Reason.REGISTRY_READ_ONLY
 
 

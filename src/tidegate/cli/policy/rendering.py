@@ -97,6 +97,7 @@ def settings(policy: Policy) -> list[tuple[str, str]]:
         ("upstream.resolve", policy.upstream_resolve),
         ("protected_ports", ports or "none of the policy's"),
         ("files", policy.files or "strict as root, else normal"),
+        ("registries", policy.registries),
         ("inspect.never", ", ".join(rule_of(row).text for row in policy.never_inspected) or "none"),
         ("locked", "true" if policy.locked else "false"),
         ("setup", set_up(policy)),

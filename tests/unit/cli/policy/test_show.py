@@ -43,6 +43,16 @@ def test_layers_are_joined_as_run_joins_them(tidegate: Command, tmp_path: Path) 
     }
 
 
+def test_what_registries_are_is_shown(tidegate: Command) -> None:
+    """INS-7, B11: the setting is a line of its own; the option changes it, and a word that is none is named."""
+    assert "\n  registries         read\n" in tidegate("policy", "show")[1]
+    status, out, _ = tidegate("policy", "show", "--registries", "tunnel", "--json")
+    assert (status, json.loads(out)["settings"]["registries"]) == (0, "tunnel")
+    status, out, err = tidegate("policy", "show", "--registries", "write")
+    assert (status, out) == (2, "")
+    assert err == "tidegate: there is no --registries 'write': one of read, tunnel\n"
+
+
 def test_a_folders_policy_needs_a_word(tidegate: Command) -> None:
     """POL-9: a tidegate.yaml that nobody spoke about is exit 78 as with run; trusted or set aside it works."""
     Path("tidegate.yaml").write_text("network: {runtime: {allow: [folder.example]}}\n", encoding="utf-8")
