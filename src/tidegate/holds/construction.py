@@ -12,12 +12,14 @@ import signal
 from tidegate.holds import control, messages, userns, watcher
 from tidegate.holds.hold import RunningTask
 from tidegate.holds.inside import SSH_AGENT, TaskSockets
+from tidegate.holds.namespaces import close_namespaces, open_network
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tidegate.holds.canaries import Canaries
+    from tidegate.holds.namespaces import Namespaces
     from tidegate.holds.uid import Tenant
     from tidegate.model.errors import StartError
 
@@ -33,8 +35,12 @@ class Construction:
         shares: Sequence[str] | None,
         met: dict[bytes, bytes],
         tenant: Tenant | None,
+        pausing: int = 0,
     ) -> None:
+        """`pausing` is the port of a gate in a network of the task's own, 0 where there is no such network or gate."""
         self._tenant = tenant
+        self._pausing = pausing
+        self._network: Namespaces = []
         self._wire = wire
         self._outer = outer
         self._init = 0
@@ -62,7 +68,18 @@ class Construction:
 
     def _proved(self) -> RunningTask:
         """Return the task that is held."""
-        return RunningTask(self._init, self._wire, self._pty, self._watcher)
+        task = RunningTask(self._init, self._wire, self._pty, self._watcher)
+        if self._network:
+            made, ports = self._network, (self._pausing,)
+
+            def shut(*, shut: bool) -> bool:
+                from tidegate.holds import pause
+
+                return pause.refuse(made, ports) if shut else pause.admit(made)
+
+            task.shut = shut
+            task.after.append(lambda: close_namespaces(made))
+        return task
 
     def _take(self, word: str, rest: str, descriptors: list[int]) -> None:
         """Do what a message of the child's wants. Its descriptors are ours."""
@@ -113,6 +130,7 @@ class Construction:
             os.close(self._to_watcher)
         for descriptor in self._own:
             os.close(descriptor)
+        close_namespaces(self._network)
         os.close(self._wire)
         if self._pty is not None:
             os.close(self._pty)
@@ -142,6 +160,8 @@ class Construction:
         try:
             if self._tenant is None:
                 userns.write_maps(init)
+                if self._pausing:  # before init closes itself to others
+                    self._network = open_network(init, through_user=True)
                 found = userns.find(init) if self._shares is not None else ()
             else:
                 self._watcher, self._to_watcher = self._tenant.post.start(init)

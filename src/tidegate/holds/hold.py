@@ -112,7 +112,7 @@ class RunningTask:
         self.serve_again: ServeAgain | None = None  # makes the gate's sockets anew: a task that outlives its gate
         self.kept: tuple[int, ...] = ()  # descriptors that this needs
         self.life: Life | None = None  # where `way` gives signs of life
-        self.shut: Callable[..., None] | None = None  # `shut=True`: connections are reset, the gate does not answer
+        self.shut: Callable[..., bool] | None = None  # `shut=True`: connections are reset, the gate does not answer
         self.mounted: dict[str, str] = {}  # files that say whom to trust, where they are mounted: from place to source
         self._status: int | None = None
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import _socket
 import os
+from functools import partial
 
 from tidegate.holds import control, landlock, landlock_watcher, linux, messages
 from tidegate.holds.canaries import Canaries
@@ -27,6 +28,7 @@ from tidegate.holds.construction import Construction, check_silence
 from tidegate.holds.hold import RunningTask
 from tidegate.holds.inside import ANNOUNCED, OFF, PROXY, SSH_AGENT, TaskSockets
 from tidegate.holds.landlock_init import Init, end, run_command
+from tidegate.holds.landlock_pause import Pause
 from tidegate.holds.landlock_view import make_view
 from tidegate.holds.network import BACKLOG, LOOPBACK
 from tidegate.holds.own_folder import (
@@ -134,6 +136,7 @@ class LandlockHold:
         plan = make_plan(spec.replace(trust=()), os.geteuid())
         folder = make_own_folder(wanted)
         canaries = Canaries(_IN_SIGHT, frozenset((port,))) if spec.selftest else None
+        pause = Pause(port)
         gate_end = watcher_end = -1
         try:
             env = (
@@ -152,7 +155,7 @@ class LandlockHold:
             ours, theirs = control.pair()
             front = os.getpid()
             post = landlock_watcher.Post(
-                port, watcher_end, view.levels, [os.path.realpath(one.path) for one in spec.shares]
+                port, watcher_end, view.levels, [os.path.realpath(one.path) for one in spec.shares], pause
             )
             pid = os.fork()
             if pid == 0:
@@ -171,10 +174,13 @@ class LandlockHold:
                 task = building.await_proof()
                 if canaries:
                     check_silence(canaries)
+                task.shut = partial(pause.shut, task.pid)
+                task.after.append(pause.close)
             except BaseException:
                 building.tear_down()
                 raise
         except BaseException:
+            pause.close()
             remove_own_folder(folder)
             raise
         finally:

@@ -21,13 +21,15 @@ import _socket
 import errno
 import fcntl
 import os
+import select
 import struct
 
 from tidegate.holds import capabilities, control, linux
 from tidegate.holds.callers import Caller, GoesOnError
 from tidegate.holds.file_call_table import AT_FDCWD, FILE_CALLS
 from tidegate.holds.file_calls import FileCalls
-from tidegate.holds.on_behalf import RefusedError, field, send_answer
+from tidegate.holds.landlock_pause import UNSPECIFIED
+from tidegate.holds.on_behalf import RefusedError, attempt, field, send_answer
 from tidegate.holds.seccomp import TIOCGPTPEER
 from tidegate.holds.watcher import (
     AF_UNIX,
@@ -35,7 +37,9 @@ from tidegate.holds.watcher import (
     LONGEST_UNIX,
     MAX_LISTENERS,
     PATH_AT,
+    RETRY,
     SO_DOMAIN,
+    TOGETHER,
     Watcher,
     detach,
 )
@@ -46,6 +50,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from tidegate.holds.carve import Levels
+    from tidegate.holds.landlock_pause import Pause
+    from tidegate.holds.on_behalf import Waiting
 
 NOTIF_ADDFD = 0x40182103  # linux/seccomp.h, struct seccomp_notif_addfd { id, flags, srcfd, newfd, newfd_flags }
 SO_TYPE, SO_PROTOCOL, SO_COOKIE = 3, 38, 57  # asm-generic/socket.h
@@ -56,8 +62,9 @@ _LOOPBACK4, _MAPPED = b"\x7f", bytes(10) + b"\xff\xff\x7f"
 class Post:
     """What the watcher of one task is told: where its gate is, whom to tell, what it may write, and who its init is."""
 
-    def __init__(self, port: int, announcer: int, levels: Levels, shares: Sequence[str]) -> None:
+    def __init__(self, port: int, announcer: int, levels: Levels, shares: Sequence[str], pause: Pause) -> None:
         self.port = port
+        self.pause = pause
         self.announcer = announcer
         self.levels = levels
         self.shares = tuple(shares)
@@ -96,6 +103,7 @@ class LandlockWatcher(Watcher):
         self._init = init
         self._guard = guard
         self._announcer = post.announcer
+        self._pause = post.pause
         self._files_of_task = FileCalls(post.levels)
         port = post.port.to_bytes(2, "big")
         self._gate4 = b"\2\0" + port + b"\x7f\0\0\1" + bytes(8)
@@ -125,8 +133,16 @@ class LandlockWatcher(Watcher):
             self._tell(TRIED + where[2:4] + packed)
             local = packed[:1] in (_LOOPBACK4, b"\0") if len(packed) == 4 else _is_local(packed)
             raise RefusedError(errno.ECONNREFUSED if local else errno.ENETUNREACH)
+        if self._pause.is_shut():
+            raise RefusedError(errno.ECONNREFUSED)
         self._announce(wire)
         return gate
+
+    def _once_more(self, call: Waiting) -> int:
+        if call.timed_out == errno.EINPROGRESS and self._pause.is_shut():  # to the gate, which takes nobody
+            attempt(call.wire, UNSPECIFIED, unix=False)
+            return errno.ECONNREFUSED
+        return super()._once_more(call)
 
     def _require_tcp(self, wire: int) -> None:
         domain, kind, protocol = (
@@ -142,17 +158,29 @@ class LandlockWatcher(Watcher):
             raise RefusedError(errno.ECONNREFUSED)
 
     def _tell(self, message: bytes, *, wait: bool = False) -> bool:
-        """Tell the gate; False where it cannot be told. What need not be told is left out while it does not listen."""
+        """Tell the gate; False where it cannot be told. What need not be told is left out while it does not listen.
+
+        Waiting for a gate that was stopped ends when the front has noticed: all of the task's calls wait for us.
+        """
         if self._announcer < 0:
             return False
         own = _socket.socket(fileno=self._announcer)
         try:
-            own.send(message, _socket.MSG_NOSIGNAL | (0 if wait else _socket.MSG_DONTWAIT))
+            while True:
+                try:
+                    own.send(message, _socket.MSG_NOSIGNAL | _socket.MSG_DONTWAIT)
+                except BlockingIOError:
+                    if not wait or self._pause.is_shut():
+                        return False
+                    room = select.poll()
+                    room.register(self._announcer, select.POLLOUT)
+                    room.poll(RETRY * TOGETHER)
+                else:
+                    return True
         except OSError:
             return False
         finally:
             own.detach()
-        return True
 
     def _listen(self, identity: int, thread: int, descriptor: int, *rest: int) -> None:
         wire = self._take(identity, thread, descriptor)

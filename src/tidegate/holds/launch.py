@@ -119,7 +119,8 @@ class NamespaceHold:
             _Child(self.kind, front, theirs, spec, plan, canaries, finish, tenant).run()
         os.close(theirs)
         shares = None if self.kind == OPEN else tuple(os.path.realpath(share.path) for share in spec.shares)
-        construction = Construction(ours, outer, deliver, shares, detours(spec.met, spec.port), tenant)
+        pausing = spec.port if self.kind == NETNS and tenant is None else 0
+        construction = Construction(ours, outer, deliver, shares, detours(spec.met, spec.port), tenant, pausing)
         try:
             task = construction.await_proof()
             if canaries:

@@ -32,7 +32,8 @@ _SUBSYSTEM = 10  # NFNL_SUBSYS_NFTABLES
 _BATCH_BEGIN, _BATCH_END = 0x10, 0x11
 _NEW_TABLE, _DELETE_TABLE, _NEW_CHAIN, _NEW_RULE = 0, 2, 3, 6
 _REGISTER, _PORT_REGISTER, _VERDICT = 1, 2, 0  # NFT_REG_1, NFT_REG_2, NFT_REG_VERDICT
-_L4PROTO, _NFPROTO = 16, 15  # NFT_META_*
+_L4PROTO, _NFPROTO, _SKUID = 16, 15, 10  # NFT_META_*
+_OWNER = 2  # NFT_TABLE_F_OWNER
 _NETWORK, _TRANSPORT = 1, 2  # NFT_PAYLOAD_*_HEADER
 _SOURCE = {IPV4: 12, IPV6: 8}  # where an address stands in its header
 _DESTINATION = {IPV4: 16, IPV6: 24}
@@ -67,6 +68,11 @@ def family(number: int) -> bytes:
 def protocol(number: int) -> bytes:
     """`meta l4proto`: IPPROTO_TCP or IPPROTO_UDP."""
     return meta(_L4PROTO, number)
+
+
+def socket_uid(uid: int) -> bytes:
+    """`meta skuid`: the socket that sends is this user's."""
+    return expression("meta", big(1, _REGISTER), big(2, _SKUID)) + is_equal(struct.pack("=I", uid))
 
 
 def _payload(base: int, offset: int, value: bytes) -> bytes:
@@ -134,9 +140,10 @@ def log(group: int) -> bytes:
     return expression("log", big(1, group, 2))
 
 
-def table(name: str) -> Message:
-    """A new table."""
-    return _message(f"the table {name}", _NEW_TABLE, NLM_F_CREATE | NLM_F_EXCL, text(1, name) + big(2, 0))
+def table(name: str, *, owned: bool = False) -> Message:
+    """A new table. One that is `owned` can be changed by the socket that made it only, and goes with that."""
+    flags = big(2, _OWNER if owned else 0)
+    return _message(f"the table {name}", _NEW_TABLE, NLM_F_CREATE | NLM_F_EXCL, text(1, name) + flags)
 
 
 def delete_table(name: str) -> Message:

@@ -33,9 +33,10 @@ from tidegate.holds.inside import (
 )
 from tidegate.holds.launch import NamespaceHold
 from tidegate.holds.mountinfo import is_within
-from tidegate.holds.name_files import NameFile
 from tidegate.holds.plan import make_plan
 from tidegate.holds.seccomp import NETNS
+from tidegate.holds.uid_account import HOME, account_files, environment
+from tidegate.holds.uid_pause import UidPause
 from tidegate.holds.uid_table import FIRST, LAST, Ports, elements
 from tidegate.holds.uid_watch import TableWatch
 from tidegate.holds.uid_watcher import TABLE_GONE, Post
@@ -51,10 +52,7 @@ if TYPE_CHECKING:
     from tidegate.holds.uid_claims import Claim
 
 NAME = "uid"
-HOME = "/run/home"
-"""The task's home: a folder of its own, which ends with it."""
 TABLE_LOST = "tidegate: the table inet tidegate, or routing rule 3128, was removed or changed; the task was ended"
-_OURS = ("HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "MAIL")
 _TRIES = 64  # ports that are free for one protocol and family and taken for another
 _MOST_TRIED = 256  # uids
 _LOADS = 4
@@ -71,6 +69,7 @@ class Tenant:
         self._table = table
         self._made: list[tuple[str, int]] = []
         self._maps: list[int] = []
+        self.pause: UidPause | None = None
         shares = tuple(os.path.realpath(share.path) for share in spec.shares)
         self.post = Post(claim.uid, table, (claim.descriptor,), shares)
 
@@ -92,7 +91,9 @@ class Tenant:
             listener = capture.listen(_family(address), "::1" if ":" in address else "127.0.0.1", 0)
             self._made.append((MET, listener))
             met[address, port] = _port(listener)
-        self._claim.enter(elements(self.uid, Ports(_port(proxy), captured, names, met)))
+        ports = Ports(_port(proxy), captured, names, met)
+        self._claim.enter(elements(self.uid, ports))
+        self.pause = UidPause(self.uid, ports)
         self._made.append((owner_role(self.uid), os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)))
 
     def hand_over(self, deliver: Callable[[TaskSockets], None] | None) -> None:
@@ -114,7 +115,7 @@ class Tenant:
         mapped = [
             self._mapped(path) for path in shown if not any(is_within(path, one) and path != one for one in shown)
         ]
-        names = (*made.names, *_account_files(self.uid))
+        names = (*made.names, *account_files(self.uid))
         return made.replace(mapped=tuple(mapped), owner=self.uid, names=names, made=(*made.made, (HOME, 0o700)))
 
     def give_streams(self) -> None:
@@ -138,6 +139,8 @@ class Tenant:
         for _, descriptor in self._made:
             os.close(descriptor)
         self._made.clear()
+        if self.pause is not None:
+            self.pause.close()
         self._claim.release()
 
     def _mapped(self, path: str) -> Mapped:
@@ -230,7 +233,7 @@ class UidHold(NamespaceHold):
             # A home that is the workspace, or lies in it, stays closed to new names; all else is read-only anyway.
             places = _places(spec)
             closed = tuple(one for one in spec.closed if any(is_within(os.path.realpath(one), at) for at in places))
-            spec = spec.replace(env=_environment(spec.env, claim.uid), strict=True, writable=(), closed=closed)
+            spec = spec.replace(env=environment(spec.env, claim.uid), strict=True, writable=(), closed=closed)
             tenant.hand_over(deliver)
             task = super()._launch(spec, deliver, finish, tenant)
         except OSError as error:
@@ -242,6 +245,7 @@ class UidHold(NamespaceHold):
         finally:
             tenant.let_go()
         task.said = {TABLE_GONE: TABLE_LOST}
+        task.shut = tenant.pause.shut if tenant.pause is not None else None
         task.after.append(tenant.release)
         return task
 
@@ -346,32 +350,6 @@ def closed_above(path: str) -> str:
         if not os.stat(folder).st_mode & stat.S_IXOTH:
             return folder
     return ""
-
-
-def _environment(env: dict[str, str], uid: int) -> dict[str, str]:
-    """The caller's variables, without those that lead to its home."""
-    home = env.get("HOME", "")
-    own = {"HOME": HOME, "USER": f"task-{uid}", "LOGNAME": f"task-{uid}", "XDG_RUNTIME_DIR": f"/run/user/{uid}"}
-    lead = f"{home.rstrip('/')}/"
-    kept = {name: value for name, value in env.items() if name not in _OURS and not (home and value.startswith(lead))}
-    return kept | own
-
-
-def _account_files(uid: int) -> tuple[NameFile, ...]:
-    """The machine's users and groups with one more: programs ask for their own name and home (passwd(5))."""
-    lines = {
-        "/etc/passwd": f"task-{uid}:x:{uid}:{uid}:a task of tidegate:{HOME}:/bin/sh\n",
-        "/etc/group": f"task-{uid}:x:{uid}:\n",
-    }
-    found = []
-    for path, line in lines.items():
-        try:
-            with open(path, encoding="utf-8", errors="surrogateescape") as file:
-                text = file.read()
-        except OSError:
-            continue
-        found.append(NameFile(path, (text if text.endswith("\n") or not text else text + "\n") + line))
-    return tuple(found)
 
 
 def _family(address: str) -> int:

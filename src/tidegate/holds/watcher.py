@@ -372,7 +372,7 @@ class Watcher:
 
     def _try_again(self, identity: int, now: float, *, check: bool) -> None:
         call = self._waiting[identity]
-        code = attempt(call.wire, call.address, unix=call.timed_out == errno.EAGAIN)
+        code = self._once_more(call)
         if code == errno.EAGAIN or code in NOT_YET:
             if call.deadline and now >= call.deadline:
                 code = call.timed_out
@@ -385,6 +385,9 @@ class Watcher:
         os.close(call.wire)
         if call.target >= 0:
             os.close(call.target)
+
+    def _once_more(self, call: Waiting) -> int:
+        return attempt(call.wire, call.address, unix=call.timed_out == errno.EAGAIN)
 
     def _still(self, identity: int) -> bool:
         try:

@@ -23,7 +23,6 @@ import time
 
 from tidegate.holds import control
 from tidegate.model.errors import StartError, TidegateError
-from tidegate.runtime.pulse import Watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,16 +64,6 @@ class Comeback:
         self._wire = -1
         self._child = 0
         self._ahead = b""
-        self._pulse = Watched(state)
-
-    def silence(self, now: float) -> float:
-        """Return for how many seconds the server has given no sign of life."""
-        return self._pulse.silence(now)
-
-    def shut(self, *, shut: bool) -> None:
-        """Have the command's connections reset, since the server does not answer; or no more."""
-        if self._task.shut is not None:
-            self._task.shut(shut=shut)
 
     def fileno(self) -> int:
         """Return what is readable once there is something to `hear`, -1 while no server is looked for."""
@@ -114,8 +103,6 @@ class Comeback:
         self.close()
         if word == "back" and descriptors:
             self._link.take_over(descriptors[0], ahead)
-            self._pulse.close()
-            self._pulse = Watched(self._state)
             return [BACK], self._link.fileno(), ""
         return [], -1, LOST.format(rest)
 

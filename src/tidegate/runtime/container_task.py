@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.comeback import Comeback
     from tidegate.runtime.link import Link
     from tidegate.runtime.root_pool import RootPool
+    from tidegate.runtime.server_sign import ServerSign
     from tidegate.runtime.task import Order
 
 
@@ -97,3 +98,13 @@ def comeback_of(link: Link, task: RunningTask, order: Order, roots: str) -> Come
     from tidegate.runtime.comeback import Comeback
 
     return Comeback(link, task, order.state, ports=order.capture == PORTS, roots=roots)
+
+
+def server_of(link: Link, task: RunningTask, state: str) -> ServerSign | None:
+    """Return what tells whether the server of this task goes on; None where its gate is a child of ours."""
+    if link.pid:
+        return None
+    from tidegate.runtime.server_sign import ServerSign
+    from tidegate.runtime.ways import peer_of
+
+    return ServerSign(state, peer_of(link.fileno()), task.shut)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tidegate.runtime.ask_screen import AskScreen
     from tidegate.runtime.comeback import Comeback
     from tidegate.runtime.relay import Channel
+    from tidegate.runtime.server_sign import ServerSign
     from tidegate.runtime.terminal import Terminal
 else:
     import _signal  # signal itself makes enums at each start
@@ -53,7 +54,8 @@ class Front:
     on it goes to `on_gate_message`, which says why the task must end, or ''. A `gate_pid` is our child: one that was
     stopped counts as gone. `gone` is what is said then, '' where the task has nothing to lose by it. `last` says that
     nobody comes after this command who needs our standard streams. `asking` puts questions to who is at the terminal.
-    `comeback` is for a task that need not end with its server; `note` has the gate record an event.
+    `server` tells whether the one whose gate it is goes on, `comeback` is for a task that need not end with it; `note`
+    has the gate record an event.
     """
 
     def __init__(
@@ -69,12 +71,13 @@ class Front:
         gone: str = GATE_GONE,
         asking: AskScreen | None = None,
         comeback: Comeback | None = None,
+        server: ServerSign | None = None,
         note: Callable[[str], None] | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._task = task
         self._stdio = stdio
-        self._ways = Ways(gate_fd, on_gate_message, gone, task.way, comeback, task.life, note)
+        self._ways = Ways(gate_fd, on_gate_message, gone, task.way, comeback, task.life, note, server)
         self._ways.tell = self._say
         self._gate_pid = gate_pid
         self._inbox = inbox if inbox is not None else SignalInbox.install()

@@ -15,7 +15,7 @@ from tidegate.model.errors import StartError
 from tidegate.model.value import Value
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.runtime.channel import ASK, NO_ONE
-from tidegate.runtime.container_task import comeback_of, in_container, node_name, trusted_in, with_relay
+from tidegate.runtime.container_task import comeback_of, in_container, node_name, server_of, trusted_in, with_relay
 from tidegate.runtime.environment import task_environment, without_proxies
 from tidegate.runtime.inspection import need_readable, only_registries, wants_inspection
 
@@ -264,6 +264,7 @@ def run_behind_gate(
             gone=link.gone,
             asking=asking,
             comeback=comeback_of(link, running, order, trusted) if phase == order.phase else None,
+            server=server_of(link, running, order.state),
             note=link.note,
         )
 

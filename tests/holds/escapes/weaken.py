@@ -406,7 +406,7 @@ def no_account(_order: dict[str, Any]) -> None:
     """A user without a line in passwd."""
     from tidegate.holds import uid
 
-    uid._account_files = lambda _uid: ()
+    uid.account_files = lambda _uid: ()
 
 
 @switch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.holds import held
+from tests.unit.holds.apart import apart
 
 HEAD = """
 import errno, json, os, socket, ctypes
@@ -88,3 +89,25 @@ def test_files_are_changed_by_every_call() -> None:
     assert answer["out"].startswith("600\nx\n"), answer
     assert answer["out"].count("ermission denied") == 4, answer["out"]
     assert answer["out"].count("cannot create src/code.py") == 1
+
+
+def test_it_waits_for_a_gate_that_takes_no_word_until_the_front_says_so() -> None:
+    """HLD-7: all of the task's calls wait for the watcher; a gate that only is slow is waited for as ever."""
+    code = """
+    import select, threading, time
+    from tidegate.holds import control
+    from tidegate.holds.landlock_pause import Pause
+    from tidegate.holds.landlock_watcher import LandlockWatcher, Post
+    gate, end = control.pair()
+    pause = Pause(1)
+    watcher = LandlockWatcher(os.pipe()[0], Post(1, end, (), (), pause), 1, 1)
+    while watcher._tell(b'tried'):
+        pass
+    threading.Timer(0.3, lambda: [os.read(gate, 100) for _ in range(100)]).start()
+    print(watcher._tell(b'here', wait=True))
+    while watcher._tell(b'tried'):
+        pass
+    threading.Timer(0.3, lambda: pause.shut(1, shut=True)).start()
+    print(watcher._tell(b'here', wait=True))
+    """
+    assert apart(code) == "True\nFalse\n"

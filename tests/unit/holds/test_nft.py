@@ -23,6 +23,7 @@ SPOKEN = (
     ("nft.no_track()", "filter", "notrack"),
     ("nft.protocol(6), nft.reject_reset()", "filter", "meta l4proto tcp reject with tcp reset"),
     ("nft.reject_port()", "filter", "reject"),
+    ("nft.socket_uid(0), nft.reject_port()", "filter", "meta skuid 0 reject"),
     ("nft.limit(7), nft.log(3)", "filter", "limit rate 7/second burst 7 packets log group 3"),
     (
         "nft.family(nft.IPV4), nft.protocol(6), nft.dnat(nft.IPV4, bytes((1, 2, 3, 4)), 99)",

@@ -6,12 +6,24 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tidegate.holds.container.life import Life
 from tidegate.runtime.outcome import GATE_GONE, WAY_GONE
-from tidegate.runtime.ways import LOOK, RELAY_BACK, RELAY_STOPPED, SERVER_BACK, SERVER_STOPPED, Ways
+from tidegate.runtime.ways import (
+    LOOK,
+    NOT_SHUT,
+    RELAY_BACK,
+    RELAY_STOPPED,
+    SERVER_BACK,
+    SERVER_STOPPED,
+    Ways,
+    peer_of,
+)
 
 if TYPE_CHECKING:
     from tidegate.runtime.comeback import Comeback
+    from tidegate.runtime.server_sign import ServerSign
 
 
 def test_the_end_of_the_gate_is_the_tasks_and_said_once() -> None:
@@ -45,17 +57,9 @@ class _Back:
         self.gate = gate
         self.fd = -1
         self.closed = False
-        self.alive = 0.0  # when it gave the last sign of life
-        self.shuts: list[bool] = []
 
     def fileno(self) -> int:
         return self.fd
-
-    def silence(self, now: float) -> float:
-        return now - self.alive
-
-    def shut(self, *, shut: bool) -> None:
-        self.shuts.append(shut)
 
     def may_return(self) -> bool:
         return self.returning
@@ -72,9 +76,33 @@ class _Back:
         self.closed = True
 
 
-def _with(back: _Back, gate: int, said: list[str]) -> Ways:
-    comeback: Comeback = back  # type: ignore[assignment]
-    ways = Ways(gate, lambda data: data.decode(), comeback=comeback)
+class _Sign:
+    """A server that is silent while `silent` is so."""
+
+    def __init__(self, can_shut: bool = True) -> None:
+        self.silent = self.closed = False
+        self.shuts: list[bool] = []
+        self.pids: list[int] = []
+        self._can_shut = can_shut
+
+    def is_silent(self, _now: float) -> bool:
+        return self.silent
+
+    def shut(self, *, shut: bool) -> bool:
+        self.shuts.append(shut)
+        return self._can_shut
+
+    def renew(self, pid: int) -> None:
+        self.pids.append(pid)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _with(back: _Back | None, gate: int, said: list[str], sign: _Sign | None = None) -> Ways:
+    comeback: Comeback | None = back  # type: ignore[assignment]
+    server: ServerSign | None = sign  # type: ignore[assignment]
+    ways = Ways(gate, lambda data: data.decode(), comeback=comeback, server=server)
     ways.tell = said.append
     return ways
 
@@ -108,23 +136,55 @@ def test_a_task_that_was_ended_or_finds_no_server_is() -> None:
     os.close(gate)
 
 
-def test_a_server_that_was_stopped_is_no_way_until_it_goes_on() -> None:
-    """HLD-7: said once each time; one that ends while it is silent leaves nothing shut."""
+@pytest.mark.parametrize("returns", [True, False])
+def test_a_server_that_was_stopped_is_no_way_until_it_goes_on(returns: bool) -> None:
+    """HLD-7: said once each time, of a task that may go to the next one and of any other; looked for all the while."""
     gate, end = os.pipe()
     said: list[str] = []
-    back = _Back(returning=False, gate=42)
-    ways = _with(back, gate, said)
-    for now in (0.1, 1.0, 3.0, 4.0):
-        assert ways.attend(now) == ""
-    assert (said, back.shuts) == ([SERVER_STOPPED], [True])
-    back.alive = 4.2
-    ways.attend(4.5)
-    assert (said, back.shuts) == ([SERVER_STOPPED, SERVER_BACK], [True, False])
-    ways.attend(9.0)
+    sign = _Sign()
+    ways = _with(_Back(returning=False, gate=42) if returns else None, gate, said, sign)
+    assert ways.patience() == LOOK
+    assert ways.attend(0.1) == ""
+    for silent in (True, True, False, False, True):
+        sign.silent = silent
+        assert ways.attend(1.0) == ""
+    assert (said, sign.shuts) == ([SERVER_STOPPED, SERVER_BACK, SERVER_STOPPED], [True, False, True])
+    os.close(end)
+    assert ways.look({gate: 1}) == ("" if returns else GATE_GONE)
+    assert sign.shuts == [True, False, True, *([False] if returns else [])]  # one that ended leaves nothing shut
+    assert ways.patience() is None
+    ways.close()
+    assert sign.closed
+    os.close(gate)
+
+
+def test_a_task_that_cannot_be_cut_off_from_a_silent_server_ends() -> None:
+    """HLD-7: it would hang otherwise."""
+    gate, end = os.pipe()
+    said: list[str] = []
+    sign = _Sign(can_shut=False)
+    ways = _with(None, gate, said, sign)
+    sign.silent = True
+    assert ways.attend(1.0) == NOT_SHUT
+    assert ways.attend(2.0) == ""
+    assert said == []
+    os.close(end)
+    os.close(gate)
+
+
+def test_who_has_taken_the_command_in_is_who_is_watched() -> None:
+    """HLD-8: the process at the other end of the new channel (SO_PEERCRED); 0 for what is no such socket."""
+    gate, end = os.pipe()
+    ours, theirs = socket.socketpair(socket.AF_UNIX)
+    sign = _Sign()
+    ways = _with(_Back(returning=True, gate=ours.fileno()), gate, [], sign)
     os.close(end)
     ways.look({gate: 1})
-    assert back.shuts == [True, False, True, False]
-    assert ways.patience() == LOOK
+    ways.look({99: 1})
+    assert sign.pids == [os.getpid()]
+    assert peer_of(gate) == 0
+    for one in (ours, theirs):
+        one.close()
     os.close(gate)
 
 

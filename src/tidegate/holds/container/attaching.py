@@ -14,9 +14,10 @@ from __future__ import annotations
 import os
 import socket
 
-from tidegate.holds.container.enter import check_here, close_namespaces, join, namespaces_of, serve_inside
+from tidegate.holds.container.enter import check_here, join, namespaces_of, serve_inside
 from tidegate.holds.container.transport import Way
 from tidegate.holds.container.weakness import folders_with_sockets, weaknesses
+from tidegate.holds.namespaces import close_namespaces
 from tidegate.model.errors import StartError
 
 TYPE_CHECKING = False

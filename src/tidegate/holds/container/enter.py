@@ -18,13 +18,14 @@ from __future__ import annotations
 import _socket
 import os
 
-from tidegate.holds import capture, capture_proof, control, linux, messages, network, selftest
+from tidegate.holds import capture, capture_proof, control, messages, network, selftest
 from tidegate.holds.canaries import Canaries
 from tidegate.holds.container import holder
 from tidegate.holds.container.confinement import check_process, confining
 from tidegate.holds.container.engine import LABEL_PART
 from tidegate.holds.container.transport import ENTER
 from tidegate.holds.inside import GATE4, MET, MOULD, OFF, ON, PROXY, TaskSockets, met_at
+from tidegate.holds.namespaces import close_namespaces, go_into, open_network
 from tidegate.model.errors import StartError
 
 TYPE_CHECKING = False
@@ -35,9 +36,7 @@ if TYPE_CHECKING:
     from tidegate.holds.container.engine import Engine
     from tidegate.holds.container.life import Life
     from tidegate.holds.container.transport import Channel, Way
-
-Namespaces = list[tuple[int, int]]
-"""Descriptors of namespaces and their kinds, in the order in which they are joined."""
+    from tidegate.holds.namespaces import Namespaces
 
 _KNOCKED = (_socket.AF_INET, _socket.AF_INET6, _socket.AF_UNIX)  # the holder has tried the others
 HOST = "tidegate"
@@ -51,24 +50,21 @@ class Entered:
 
     life: Life | None = None
 
-    def __init__(self, engine: Engine, container: str, name_server: str, namespaces: Namespaces, port: int) -> None:
+    def __init__(self, engine: Engine, container: str, name_server: str, namespaces: Namespaces, way: Way) -> None:
         self.network: tuple[str, ...] = ("--network", f"container:{container}")
         self.name_server = name_server
         self.container = container
         self.kept = tuple(descriptor for descriptor, _ in namespaces)
         self._namespaces = namespaces
-        self._port = port
+        self._ports = _ports(way)
         self._engine = engine
         self._pid = os.getpid()
 
-    def shut(self, *, shut: bool) -> None:
+    def shut(self, *, shut: bool) -> bool:
         """Reset connections instead of leaving them with a gate that does not answer; or no more."""
-        from tidegate.holds.container import pause
+        from tidegate.holds import pause
 
-        if shut:
-            pause.refuse(self._namespaces, self._port)
-        else:
-            pause.admit(self._namespaces)
+        return pause.refuse(self._namespaces, self._ports) if shut else pause.admit(self._namespaces)
 
     def serve_again(self, way: Way, deliver: Callable[[TaskSockets], None]) -> None:
         """Make the gate's sockets anew, in this very network; see Channel.serve_again."""
@@ -121,10 +117,15 @@ class Entering:
             close_namespaces(namespaces)
             engine.remove(container)
             raise
-        return Entered(engine, container, GATE4 if way.capture != OFF else "", namespaces, way.port)
+        return Entered(engine, container, GATE4 if way.capture != OFF else "", namespaces, way)
 
 
 ENTERING = Entering()
+
+
+def _ports(way: Way) -> tuple[int, ...]:
+    """Where the gate is to be found in this network: its own port, and services of this machine that stand there."""
+    return tuple(dict.fromkeys((way.port, *(port for _, port in way.met))))
 
 
 def check_here(engine: Engine, container: str, pid: int) -> None:
@@ -271,26 +272,13 @@ def _be_inside(
 def namespaces_of(pid: int, *, rootless: bool) -> Namespaces:
     """Open what leads into the network namespace of a process; for a rootless engine through its user namespace.
 
-    A namespace stays what it is, whoever gets the process's number later.
-
     Raises:
         StartError: where this user may not.
     """
-    kinds = [("user", linux.CLONE_NEWUSER)] if rootless else []
-    opened: Namespaces = []
-    for kind, flag in (*kinds, ("net", linux.CLONE_NEWNET)):
-        try:
-            opened.append((os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC), flag))
-        except OSError as error:
-            close_namespaces(opened)
-            raise _explain("join", error.errno or 0, "") from None
-    return opened
-
-
-def close_namespaces(namespaces: Namespaces) -> None:
-    """Let go of them."""
-    for descriptor, _ in namespaces:
-        os.close(descriptor)
+    try:
+        return open_network(pid, through_user=rootless)
+    except OSError as error:
+        raise _explain("join", error.errno or 0, "") from None
 
 
 def join(pid: int, *, rootless: bool) -> None:
@@ -301,17 +289,6 @@ def join(pid: int, *, rootless: bool) -> None:
     """
     namespaces = namespaces_of(pid, rootless=rootless)
     go_into(namespaces)
-
-
-def go_into(namespaces: Namespaces) -> None:
-    """Join them, and let go of what led there.
-
-    Raises:
-        OSError: when the kernel does not let us.
-    """
-    for descriptor, flag in namespaces:
-        linux.call("setns", descriptor, flag)
-        os.close(descriptor)
 
 
 def _met(way: Way, number: int) -> int:

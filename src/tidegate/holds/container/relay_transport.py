@@ -41,10 +41,11 @@ class Relayed:
         self._wire = life
         self._pid = os.getpid()
 
-    def shut(self, *, shut: bool) -> None:
+    def shut(self, *, shut: bool) -> bool:
         """Tell the relay that the gate does not answer, or that it does; see Channel.shut."""
         if self.life is not None:
-            self.life.shut(shut=shut)
+            self.life.shut(shut=shut)  # a relay that does not hear it is missed by `life`
+        return True
 
     def serve_again(self, way: Way, deliver: Callable[[TaskSockets], None]) -> None:  # noqa: ARG002 - all is as it was
         """Hand the gate a new socket in the folder that the relay has; see Channel.serve_again."""

@@ -72,8 +72,11 @@ class Channel(Protocol):
             StartError: when that cannot be done, or the fence leaks.
         """
 
-    def shut(self, *, shut: bool) -> None:
-        """Have connections reset, those that are open too, since the gate does not answer; or no more. Never raises."""
+    def shut(self, *, shut: bool) -> bool:
+        """Have connections reset, those that are open too, since the gate does not answer; or no more.
+
+        Return whether that is so. Never raises.
+        """
 
     def close(self) -> None:
         """End it and remove all that was made for it. Never raises; may be called twice."""

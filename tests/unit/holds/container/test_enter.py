@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidegate.holds.container.engine import DOCKER, Engine
-from tidegate.holds.container.enter import ENTERING, check_here, close_namespaces, namespaces_of, serve_inside
+from tidegate.holds.container.enter import ENTERING, check_here, namespaces_of, serve_inside
 from tidegate.holds.container.transport import ENTER, Way
 from tidegate.holds.inside import MOULD, PROXY, TaskSockets
+from tidegate.holds.namespaces import close_namespaces
 from tidegate.model.errors import StartError
 
 if TYPE_CHECKING:

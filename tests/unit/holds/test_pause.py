@@ -1,4 +1,4 @@
-"""tidegate.holds.container.pause: in a network of its own, with a gate that does not answer."""
+"""tidegate.holds.pause: in a network of its own, with a gate that does not answer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.product import REPOSITORY
-from tidegate.holds.container import pause
-from tidegate.holds.container.enter import close_namespaces, namespaces_of
+from tidegate.holds import pause
+from tidegate.holds.namespaces import close_namespaces, open_network
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,15 +75,35 @@ def ask(inside: subprocess.Popen[str]) -> list[str]:
 
 def test_what_leads_to_the_gate_is_reset_and_what_is_the_tasks_own_stays(inside: subprocess.Popen[str]) -> None:
     """HLD-7: the proxy and what is captured, new and open; own servers are left alone; afterwards all is as before."""
-    namespaces = namespaces_of(inside.pid, rootless=False)
+    namespaces = open_network(inside.pid, through_user=False)
     try:
         assert ask(inside) == ["reached", "reached", "reached", "open", "open", "open"]
-        pause.refuse(namespaces, 3128)
-        pause.refuse(namespaces, 3128)  # it is there already
+        assert pause.refuse(namespaces, (3128,))
+        assert pause.refuse(namespaces, (3128,))  # it is there already
         refused = "ConnectionRefusedError"
         assert ask(inside) == [refused, refused, "reached", "ended", "ended", "open"]
-        pause.admit(namespaces)
-        pause.admit(namespaces)
+        assert pause.admit(namespaces)
+        assert pause.admit(namespaces)
         assert ask(inside)[:3] == ["reached", "reached", "reached"]
     finally:
         close_namespaces(namespaces)
+
+
+def test_a_service_that_the_gate_stands_for_is_reset_too(inside: subprocess.Popen[str]) -> None:
+    """HLD-10 by HLD-7: a place of loopback where the gate listens for a service of this machine."""
+    namespaces = open_network(inside.pid, through_user=False)
+    try:
+        assert pause.refuse(namespaces, (3128, 4000))
+        assert ask(inside) == ["ConnectionRefusedError"] * 3 + ["ended"] * 3
+    finally:
+        close_namespaces(namespaces)
+
+
+def test_what_cannot_be_done_is_said() -> None:
+    """HLD-7: a network that cannot be entered; whoever asked ends the task then."""
+    reading, writing = os.pipe()
+    os.close(writing)
+    try:
+        assert not pause.refuse([(reading, 0x40000000)], (3128,))
+    finally:
+        os.close(reading)
