@@ -88,6 +88,33 @@ def test_connections_appear_as_they_happen(visit: Callable[..., Visit], served: 
     one.page.locator(".sum.red", has_text="2 connections refused").wait_for()
 
 
+def test_who_went_away_was_not_refused(visit: Callable[..., Visit], served: Served) -> None:
+    """SRV-3, ASK-2: a client that gives up while a person is asked is no refusal, in words and counts; a denied host is."""
+    one = visit()
+    one.go("")
+    command = "curl -s -m 3 http://asked.test/; read line; curl -s http://no.test/; read line"
+    task = served.start("run", "--wait", "--deny", "no.test", "--", "sh", "-c", command, stdin=subprocess.PIPE)
+    assert task.stdin is not None
+    try:
+        one.go(f"task/{_task_of(served)}")
+        gone = one.page.locator(".line[data-how=passed]")
+        gone.wait_for()
+        assert gone.locator(".how").inner_text() == "not connected: client gone"
+        assert not gone.locator(".size").inner_text()
+        assert "0 connections refused" in one.page.locator(".chart figcaption").inner_text()
+        task.stdin.write("\n")
+        task.stdin.flush()
+        one.page.locator(".line[data-how=refused] .how", has_text="refused: deny rule").wait_for()
+        one.page.locator(".chart figcaption", has_text="1 connection refused").wait_for()
+        one.page.locator(".reach tbody tr").nth(0).wait_for()
+        assert [row.split() for row in one.page.locator(".reach tbody tr").all_inner_texts()] == [
+            ["no.test:80", "–", "1"]
+        ]
+    finally:
+        said = task.communicate("\n", timeout=60)[1]
+    assert "not connected, the client went away while a person was asked" in said
+
+
 def test_an_operator_denies_pauses_and_ends(visit: Callable[..., Visit], served: Served) -> None:
     """POL-7, POL-8: hosts, pause, phase and end of a living task from its page, each seen by the task."""
     one = visit()

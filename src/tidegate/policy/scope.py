@@ -49,8 +49,10 @@ class Scope(Value):
 
 def why_read(decision: Decision, policy: Policy) -> tuple[bool, str]:
     """Return whether a connection under this decision is read inside TLS, and one clause for people that says why."""
+    if decision.verdict is Verdict.DENY:
+        return False, "it is refused"
     exempt = is_exempt(decision.destination, policy)
-    if is_guarded(decision.destination, policy) and decision.verdict is not Verdict.DENY and not narrows(decision):
+    if is_guarded(decision.destination, policy) and not narrows(decision):
         if exempt:
             return False, "'inspect: never' names it, so what the agent asks of its model is not looked at: a tunnel"
         return True, "it is the agent's model service: a call that has it reach out for the task is refused"
@@ -65,8 +67,6 @@ def why_read(decision: Decision, policy: Policy) -> tuple[bool, str]:
         what = "its rule names methods or paths, which are judged inside TLS"
     if exempt:
         return False, f"'inspect: never' names it, and {what}: a tunnel is refused"
-    if decision.verdict is Verdict.DENY:
-        return False, "it is refused"
     return True, what
 
 
@@ -76,7 +76,7 @@ def _unions(decision: Decision) -> tuple[Union, ...]:
 
 def _why_not(decision: Decision, policy: Policy, *, exempt: bool) -> str:
     rule = decision.rule
-    if rule is None or decision.verdict is Verdict.DENY:
+    if rule is None:
         return "no method or path is named"
     if rule.origin is Origin.PRESET:
         return "'inspect: never' names it" if exempt else "registries are not read ('registries: tunnel')"

@@ -8,6 +8,8 @@ from tests.unit.journal.events import event, refused
 from tidegate.journal.line import line_of
 from tidegate.journal.reached import HOSTS, Reached
 from tidegate.journal.readback import rows_of
+from tidegate.model.reason import Reason
+from tidegate.model.verdict import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +31,19 @@ def test_hosts_are_counted_and_ordered(tmp_path: Path) -> None:
         ],
         "more": 1,
     }
+
+
+def test_who_went_away_is_neither(tmp_path: Path) -> None:
+    """SRV-3: a client that went away while a person was asked was not refused, as everywhere else; the next one was."""
+    gone = refused(verdict=Verdict.ASK, reason=Reason.CLIENT_GONE, count=3)
+    events = [gone, refused(verdict=Verdict.ASK, reason=Reason.DENIED_BY_PERSON, host="c.test")]
+    live, again = Reached(), Reached()
+    for one in events:
+        live.add(one)
+    (tmp_path / "log").write_bytes(b"".join(map(line_of, events)))
+    again.add_rows(rows_of(str(tmp_path / "log"))[0])
+    assert live.rows(9) == again.rows(9)
+    assert [(one["host"], one["reached"], one["refused"]) for one in live.rows(9)["hosts"]] == [("c.test", 0, 1)]
 
 
 def test_a_flood_of_names_is_bounded() -> None:

@@ -1,7 +1,7 @@
 /** Bars over the last five minutes: bytes moved, and refusals in red below them. */
 
 import { fill, h, say, svg } from "./dom.js";
-import { bytes, many } from "./format.js";
+import { bytes, isRefusal, many } from "./format.js";
 
 const COUNT = 60;
 const SECONDS = 5; // of one bar
@@ -26,7 +26,7 @@ export function bars() {
       const line = lines[at];
       const bar = COUNT - 1 - now + barOf(line);
       if (bar < 0) break; // lines are in the order in which they ended
-      if (line.how === "refused") cut[Math.min(bar, COUNT - 1)] += line.count || 1;
+      if (isRefusal(line)) cut[Math.min(bar, COUNT - 1)] += line.count || 1;
       else size[Math.min(bar, COUNT - 1)] += line.bytes_up + line.bytes_down;
     }
     const [most, worst] = [Math.max(...size, 1), Math.max(...cut, 1)];

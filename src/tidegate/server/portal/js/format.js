@@ -55,6 +55,17 @@ export function place(host, port) {
   return port ? `${shown}:${port}` : shown;
 }
 
+/**
+ * Whether the gate kept a connection from its host; the same as `is_refusal` in journal/summary.py. It did not where the
+ * client went away, or its task ended, before an allowed connection was made, nor where it went away while a person was
+ * asked.
+ */
+export function isRefusal({ how, verdict, reason }) {
+  if (how !== "refused") return false;
+  const gone = reason === "client-gone";
+  return !(verdict === "allow" && (gone || reason === "stopping")) && !(verdict === "ask" && gone);
+}
+
 /** What a task is called: its name, or the command it began with (its program without the folder), or its id. */
 export function titleOf(task) {
   if (task.name) return task.name;

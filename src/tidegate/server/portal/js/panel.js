@@ -8,7 +8,7 @@ import { bars } from "./bars.js";
 import { older, watched } from "./connections.js";
 import { fill, h, say } from "./dom.js";
 import { searchField } from "./fields.js";
-import { bytes, clock, many, moment, place } from "./format.js";
+import { bytes, clock, isRefusal, many, moment, place } from "./format.js";
 import { isOpen, opened } from "./open.js";
 import { isOwner } from "./store.js";
 import { virtual } from "./virtual.js";
@@ -66,7 +66,7 @@ export function panel(id) {
     const end = frozen ? Math.min(frozen, watched.lines.length) : watched.lines.length;
     for (; looked < end; looked += 1) {
       const line = watched.lines[looked];
-      if (only.checked && !isRefused(line)) continue;
+      if (only.checked && !isRefusal(line)) continue;
       if (fits(line, words)) found.push(line);
     }
     open = only.checked ? [] : opened.lines.filter((line) => fits(line, words));
@@ -103,7 +103,7 @@ export function panel(id) {
     }
     shown = living ? line : null;
     fill(about, pairs(line));
-    fill(detail, h("strong", { class: isRefused(line) ? "red" : "" }, place(line.host, line.port)), about, cut);
+    fill(detail, h("strong", { class: isRefusal(line) ? "red" : "" }, place(line.host, line.port)), about, cut);
   }
 
   const shownCut = (line) => h("button", { type: "button", class: "bad", onclick: (event) => attempt(async () => {
@@ -122,7 +122,8 @@ export function panel(id) {
   };
 }
 
-const isRefused = (line) => line.how === "refused";
+const isMade = (line) => line.how !== "refused"; // one that was not made is a refusal, or nobody was there any more
+const ending = (line) => (isMade(line) ? line.how : `${isRefusal(line) ? "refused" : "not connected"}: ${words(line.reason)}`);
 const fits = (line, words) => !words || place(line.host, line.port).toLowerCase().includes(words);
 const pairs = (line) =>
   (line.open ? openFacts(line) : facts(line)).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)));
@@ -131,7 +132,7 @@ const words = (code) => code.replaceAll("-", " ");
 function facts(line) {
   return [
     ["When", moment(line.at)],
-    ["Went", [line.how, line.status ? `, answered ${line.status}` : "", line.kept ? ", kept over a change of phase" : ""]],
+    ["Went", [isMade(line) || isRefusal(line) ? line.how : "not connected", line.status ? `, answered ${line.status}` : "", line.kept ? ", kept over a change of phase" : ""]],
     ["Because", words(line.reason)],
     ["Rule", line.rule ? h("code", {}, line.rule) : "none"],
     ["From", [line.name, line.source && line.source !== line.name && ` (${line.source})`]],
@@ -139,7 +140,7 @@ function facts(line) {
     line.method && ["Method", line.method],
     line.detail && ["Inside", line.detail],
     ["Took", `${line.duration} s`],
-    !isRefused(line) && ["Bytes", `${bytes(line.bytes_up)} up, ${bytes(line.bytes_down)} down`],
+    isMade(line) && ["Bytes", `${bytes(line.bytes_up)} up, ${bytes(line.bytes_down)} down`],
     line.count > 1 && ["Times", String(line.count)],
     line.fix && ["To allow it", h("code", {}, line.fix)],
   ].filter(Boolean);
@@ -168,13 +169,13 @@ function row() {
   const size = h("span", { class: "size" });
   const node = h("div", { class: "line" }, at, where, how, rule, size);
   function update(line) {
-    node.dataset.how = line.open ? "open" : isRefused(line) ? "refused" : "passed";
+    node.dataset.how = line.open ? "open" : isRefusal(line) ? "refused" : "passed";
     say(at, clock(line.at));
     say(where, place(line.host, line.port));
     if (line.open) say(how, STATES[line.state]);
-    else say(how, `${isRefused(line) ? `refused: ${words(line.reason)}` : line.how}${line.count > 1 ? ` ×${line.count}` : ""}`);
+    else say(how, `${ending(line)}${line.count > 1 ? ` ×${line.count}` : ""}`);
     say(rule, line.rule || line.name);
-    say(size, isRefused(line) ? "" : `↑ ${bytes(line.bytes_up)}  ↓ ${bytes(line.bytes_down)}`);
+    say(size, line.open || isMade(line) ? `↑ ${bytes(line.bytes_up)}  ↓ ${bytes(line.bytes_down)}` : "");
   }
   return { node, update };
 }

@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import * as connections from "./connections.js";
+import { isRefusal } from "./format.js";
 import * as open from "./open.js";
 
 const LIVES = 6000; // milliseconds an answered question stays, so that a person sees what became of it
@@ -127,7 +128,7 @@ function tally(data) {
   if (!task) return;
   const count = data.left_out || data.count || 1;
   task.connections += count;
-  if (data.how === "refused") task.refused += count;
+  if (isRefusal(data)) task.refused += count;
   touch("tasks");
   recount ||= setTimeout(async () => {
     const page = await get(`/api/tasks?living=true&limit=${PAGE}`).catch(() => ({ tasks: [] }));
