@@ -291,7 +291,8 @@ def main(folder: str, mode: str, arguments: list[str]) -> int:
         say(str(error))
         return CANNOT_START
     except OSError as error:
-        say(f"cannot set up its environment: {error.strerror}: {error.filename}")
+        # write(2) names no file: then it is the folder that is being filled.
+        say(f"cannot set up its environment: {error.strerror or error}: {error.filename or folder}")
         return CANNOT_START
     except KeyboardInterrupt:
         return 130

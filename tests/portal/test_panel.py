@@ -89,7 +89,7 @@ def test_connections_appear_as_they_happen(visit: Callable[..., Visit], served: 
 
 
 def test_who_went_away_was_not_refused(visit: Callable[..., Visit], served: Served) -> None:
-    """SRV-3, ASK-2: a client that gives up while a person is asked is no refusal, in words and counts; a denied host is."""
+    """SRV-3, ASK-2: a client that gave up while a person was asked was not refused; a denied host was."""
     one = visit()
     one.go("")
     command = "curl -s -m 3 http://asked.test/; read line; curl -s http://no.test/; read line"

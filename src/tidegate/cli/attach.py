@@ -35,8 +35,10 @@ _ENDED = -1
 @click.command()
 @click.option("--container", required=True, metavar="ID", help="A running container without a network.")
 @click.option("--task", required=True, metavar="TASK", help="The task whose policy decides (tidegate task create).")
-@click.option("--engine", type=click.Choice(("docker", "podman")), help="Whose container it is; found where left out.")
-@click.option("--capture", type=click.Choice(("on", "ports", "off")), default="on", help="As of `run` (on).")
+@click.option(
+    "--engine", type=click.Choice(("docker", "podman")), help="The engine that runs it; found by itself when left out."
+)
+@click.option("--capture", type=click.Choice(("on", "ports", "off")), default="on", help="As with run (on).")
 @click.option("--quiet", is_flag=True, help="No net: lines.")
 def attach(*, container: str, task: str, engine: str | None, capture: str, quiet: bool) -> int:
     """Put the gate into a running container that has no network, and stay until the container ends."""

@@ -27,8 +27,8 @@ _LINE = 2000  # characters of one row: a path in it may be long
 @click.command()
 @click.option("--escape", is_flag=True, help="Try every known way out of a hold, from inside a real one.")
 @click.option("--hold", type=click.Choice((*HOLDS, *ENGINES)), default="netns", help="The hold to try (netns).")
-@click.option("--capture", type=click.Choice(("on", "off")), default="on", help="As of `run`, for netns (on).")
-@click.option("--fix", is_flag=True, help="Mend what can safely be mended without you.")
+@click.option("--capture", type=click.Choice(("on", "off")), default="on", help="As with run, for netns (on).")
+@click.option("--fix", is_flag=True, help="Mend what can be mended safely without asking you.")
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 def doctor(*, escape: bool, hold: str, capture: str, fix: bool, as_json: bool) -> int:
     """Say whether tasks can be held here. Exit status 1 when they cannot, or when something gets out.

@@ -41,7 +41,7 @@ def events(
     list_tasks: bool,
     kinds: tuple[str, ...],
 ) -> int:
-    """Show what a task tried to reach, and what became of it; with --type what happened to all tasks of the server."""
+    """Show what a task tried to reach, and what became of it. With --type: what happened to all tasks of this user."""
     state = state_folder(os.environ)
     if kinds:
         if log or refused or list_tasks:
@@ -52,21 +52,31 @@ def events(
         for name in task_folders(state):
             click.echo(name)
         return 0
-    path = log or os.path.join(state, "tasks", _task(state, task), LOG_NAME)
-    torn = 0
+    name = "" if log else _task(state, task)
+    path = log or os.path.join(state, "tasks", name, LOG_NAME)
+    torn = any_shown = 0
     try:
         for raw in _lines(path, follow=follow):
             line = next(lines_of((raw,)))
             if line is None:
                 torn += 1
             elif _wanted(line, refused=refused, host=host):
+                any_shown = 1
                 click.echo(raw.decode("ascii", "backslashreplace").rstrip("\n") if as_json else _text(line))
     except BrokenPipeError:
         raise
     except OSError as error:
+        if name and isinstance(error, FileNotFoundError):
+            click.echo(
+                f"tidegate: the task {name} has no record here: it did not begin, or --log named another file", err=True
+            )
+            return 0
         raise TidegateError(f"{path!r} cannot be read: {error.strerror}", fix="tidegate events --list") from None
     if torn:
-        click.echo(f"tidegate: {torn} lines of {path} are no JSON and were passed over", err=True)
+        click.echo(f"tidegate: lines of {path} that are no JSON, and were passed over: {torn}", err=True)
+    if not any_shown:
+        of = f"the task {name}" if name else path
+        click.echo(f"tidegate: nothing on the record of {of}" + (" matches" if refused or host else ""), err=True)
     return 0
 
 
@@ -78,8 +88,8 @@ def _task(state: str, prefix: str | None) -> str:
         return names[-1]
     found = [name for name in names if name.startswith(prefix)]
     if len(found) != 1:
-        what = "no task" if not found else f"{len(found)} tasks"
-        raise TidegateError(f"{what} on record begin with {prefix!r}", fix="tidegate events --list")
+        what = "no task on record begins" if not found else f"{len(found)} tasks on record begin"
+        raise TidegateError(f"{what} with {prefix!r}", fix="tidegate events --list")
     return found[0]
 
 

@@ -34,11 +34,10 @@ with a network and processes of its own.
 
   --no-network            no socket but between its own processes
   --open-network          no gate and no policy; says so each time
-  --hold NAME             as in tidegate run; with docker and podman also its
-                          other options
-  --capture MODE          as in tidegate run
-  --share PATH[:ro]       as in tidegate run
-  --ask                   as in tidegate run
+  --hold NAME             as with run; with docker and podman its options for containers, too
+  --capture MODE          as with run
+  --share PATH[:ro]       as with run
+  --ask                   as with run
   --wait                  what needs approval waits for whoever watches the server
   --no-selftest           do not prove the fence before the command starts
   --quiet                 no net: lines
@@ -47,7 +46,7 @@ with a network and processes of its own.
   --fail-on-refusal       exit 77 when the command ended with 0 but something was refused
   --help                  this text
 
-exit status: as of tidegate run
+exit status: as with run
 """
 
 _OPTIONS = frozenset((

@@ -47,7 +47,9 @@ def resume(*, task: str | None) -> int:
 
 @click.command()
 @click.argument("target", metavar="[HOST[:PORT]]", required=False)
-@click.option("--connection", metavar="N", type=click.IntRange(1), help="One alone: tidegate task connections.")
+@click.option(
+    "--connection", metavar="N", type=click.IntRange(1), help="Only this one (tidegate task connections lists them)."
+)
 @_task_option
 def cut(*, target: str | None, connection: int | None, task: str | None) -> int:
     """Close the open connections of a living task: all of them, those to HOST, or one by its number."""

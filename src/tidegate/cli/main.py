@@ -120,7 +120,10 @@ def _dispatch(argv: list[str]) -> int:
 
         return run_click(argv)
     if command:
-        say(f"unknown command {command!r}: see tidegate --help")
+        from tidegate.policy.suggest import nearest
+
+        near = nearest(command, (*CLICK, "run", "exec"))
+        say(f"unknown command {command!r}: " + (f"did you mean {near}?" if near else "see tidegate --help"))
     else:
         raw(USAGE.rstrip("\n"))
     return EXIT_USAGE

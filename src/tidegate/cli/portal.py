@@ -27,7 +27,7 @@ PAGE: Final = "portal.html"  # in the server's private folder
 @click.option("--viewer", is_flag=True, help="For looking only.")
 @click.option("--phone", is_flag=True, help="Show a QR code for a phone (tidegate serve --listen).")
 def portal(*, only_print: bool, viewer: bool, phone: bool) -> int:
-    """Open the portal."""
+    """Open the portal in a browser."""
     role = "viewer" if viewer else "owner"
     client = ApiClient()
     if phone:

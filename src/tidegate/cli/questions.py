@@ -40,14 +40,18 @@ def questions(*, follow: bool, show_all: bool, as_json: bool) -> int:
 @click.command()
 @click.argument("number", metavar="ID", type=click.IntRange(1))
 @click.argument("reply", metavar="ANSWER", type=click.Choice(ANSWERS))
-@click.option("--until", metavar="T", help="With allow or task: until then (30m, 2h, 18:30).")
-@click.option("--connections", metavar="N", type=click.IntRange(1), help="With allow or task: for so many.")
-@click.option("--bytes", "size", metavar="B", help="With allow or task: for so much (10M), both ways.")
+@click.option("--until", metavar="T", help="With allow or task: until this time (30m, 2h, 18:30).")
+@click.option("--connections", metavar="N", type=click.IntRange(1), help="With allow or task: for so many connections.")
+@click.option("--bytes", "size", metavar="B", help="With allow or task: for so many bytes (10M), both ways together.")
 def answer(*, number: int, reply: str, until: str | None, connections: int | None, size: str | None) -> int:
-    """Answer question ID.
+    r"""Answer question ID.
 
-    allow: what waits now · task: until the task ends · remember: on this folder from now on ·
-    deny · deny-task: until the task ends, closing what is open.
+    \b
+    allow      let through what waits now, and one next try
+    task       let it through until the task ends
+    remember   let it through in this folder from now on
+    deny       refuse it, and every try of the next two minutes
+    deny-task  refuse it until the task ends, and close what is open
     """
     body: dict[str, Any] = {"answer": reply}
     if until is not None:

@@ -45,7 +45,7 @@ def build(*, names: tuple[str, ...], output: str | None) -> None:
 @relay_image.command()
 @_ENGINE
 def show(*, names: tuple[str, ...]) -> int:
-    """Show the image's name, and which engines have it; exit 1 where one has not."""
+    """Show the image's name, and which engines have it. Exit status 1 where one has not."""
     missing = False
     for engine in _engines(names):
         here = engine.has_image(default_image())

@@ -187,7 +187,7 @@ def parse_run(argv: list[str], only: frozenset[str] | None = None) -> RunOptions
             value = ""
         elif name in _VALUED:
             if not equals:
-                if position >= len(argv):
+                if position >= len(argv) or argv[position] == "--":
                     raise UsageError(f"{name} needs a value", fix=f"{name} VALUE")
                 value = argv[position]
                 position += 1

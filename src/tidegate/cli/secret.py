@@ -60,15 +60,24 @@ def secret() -> None:
 )
 @click.option("--from-command", is_flag=True, help="Take what COMMAND prints when a task starts.")
 @click.option("--from-credential", callback=_filled, metavar="NAME", help="Take it from this credential of systemd.")
-@click.option("--from-keyring", default=("", ""), type=(str, str), metavar="SERVICE USER", help="Take it from there.")
+@click.option(
+    "--from-keyring",
+    default=("", ""),
+    type=(str, str),
+    metavar="SERVICE USER",
+    help="Take it from this entry of the desktop's keyring.",
+)
 @click.argument("command", nargs=-1)
 def set_secret(
     *, name: str, hosts: tuple[str, ...], bearer: bool, basic: bool, header: str, query: str, body_field: str,
     variable: str, from_env: str, from_file: str, from_command: bool, from_credential: str,
     from_keyring: tuple[str, str], command: tuple[str, ...],
 ) -> int:  # fmt: skip
-    """Keep a secret called NAME. Without --from-… its value is asked for, or read from standard input, and sealed.
+    r"""Keep a secret called NAME.
 
+    Without --from-… its value is asked for, or read from standard input, and kept sealed on disk.
+
+    \b
     tidegate secret set GITHUB_TOKEN --host api.github.com
     tidegate secret set NPM_TOKEN --host registry.npmjs.org --from-command -- pass show npm
     """
@@ -149,7 +158,7 @@ def forget(*, name: str) -> int:
 @secret.command()
 @click.argument("name")
 def test(*, name: str) -> int:
-    """Ask the source of a secret for its value, and show what a task would see in its place."""
+    """Ask the source of a secret for its value. Shows what a task would see in its place."""
     ensure_packages(say)
     from tidegate.runtime.secret_sources import source_of, stand_in, value_of
 

@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--port", metavar="N", type=click.IntRange(0, 65535), help="The port of 127.0.0.1 for API and portal.")
-@click.option("--no-portal", is_flag=True, help="Listen on no port: this user's own programs only.")
-@click.option("--listen", metavar="ADDR:PORT", default="", help="Let phones that were paired in, over TLS.")
+@click.option(
+    "--port", metavar="N", type=click.IntRange(0, 65535), help="The port on 127.0.0.1 for the API and the portal."
+)
+@click.option("--no-portal", is_flag=True, help="Listen on no port: only this user's own programs get in.")
+@click.option("--listen", metavar="ADDR:PORT", default="", help="Also listen here, over TLS, for paired phones.")
 @click.option("--print-unit", type=click.Choice(KINDS), help="Print a unit for systemd, and how to install it.")
 @click.option("--no-notify", is_flag=True, help="Show no notifications on the desktop, whatever the settings say.")
 @click.option(

@@ -30,7 +30,7 @@ _SWITCH: Final = {"on": True, "off": False}
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 @click.pass_context
 def settings(context: click.Context, *, as_json: bool) -> None:
-    """What applies to tasks to come that say nothing of their own."""
+    """What applies to new tasks that say nothing of their own."""
     if context.invoked_subcommand is None:
         _show(ApiClient().get("/api/settings"), as_json=as_json)
 
@@ -40,12 +40,17 @@ def settings(context: click.Context, *, as_json: bool) -> None:
 @click.argument("values", metavar="VALUE...", nargs=-1)
 @click.option("--key-file", metavar="FILE", default="", help="With webhook: the key that signs; only you can read it.")
 def set_(*, name: str, values: tuple[str, ...], key_file: str) -> None:
-    """Change one setting; it is in force at once.
+    r"""Change one setting; it is in force at once.
 
-    network-default none|allowlist: what a task reaches that is created over the API without a policy: nothing, or the
-    default hosts · default-hosts HOST...: those; without a HOST none · wait TIME: how long a question waits, 1m to 8h ·
-    notify on|off: notifications on the server's desktop · webhook URL|none: questions are posted there, signed with the
-    key in --key-file, or the one that it had · relay-image IMAGE|none: of relays (docs/holds.md).
+    \b
+    network-default none|allowlist  what a task created over the API without a
+                                    policy reaches: nothing, or the default hosts
+    default-hosts HOST...           the default hosts; without a HOST none
+    wait TIME                       how long a question waits: 1m to 8h
+    notify on|off                   notifications on the server's desktop
+    webhook URL|none                where questions are posted, signed with the
+                                    key in --key-file, or with the one it had
+    relay-image IMAGE|none          the image of relays (docs/holds.md)
     """
     changes = {_NAMES[name]: _value(name, values)}
     if key_file:

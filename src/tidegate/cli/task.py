@@ -62,15 +62,15 @@ def _ask(verb: str, **order: Any) -> Any:
 @click.option(
     "--hold",
     type=click.Choice(("docker", "podman", "uid")),
-    help="Its commands run in containers of this engine; uid: as users of their own (root's server).",
+    help="Its commands run in containers of this engine; with uid, as users of their own (root's server).",
 )
-@click.option("--image", default="", metavar="IMAGE", help="What those are made of.")
-@click.option("--transport", default="", metavar="NAME", help="As of `run`.")
-@click.option("--container-option", multiple=True, metavar="NAME=VALUE", help="As of `run`.")
+@click.option("--image", default="", metavar="IMAGE", help="The image of those containers.")
+@click.option("--transport", default="", metavar="NAME", help="As with run.")
+@click.option("--container-option", multiple=True, metavar="NAME=VALUE", help="As with run.")
 @click.option(
     "--print-args",
     type=click.Choice(("docker", "podman")),
-    help="Print what to add to your own `run` of this engine, too; then: tidegate attach.",
+    help="Also print what to add to your own `docker run` or `podman run`; then use tidegate attach.",
 )
 def create(
     *,
@@ -194,7 +194,7 @@ def show(*, task_id: str, as_json: bool) -> None:
 @click.argument("task_id", metavar="TASK")
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 def connections(*, task_id: str, as_json: bool) -> None:
-    """List what a living task has open now; `tidegate cut --connection N` closes one."""
+    """List the open connections of a living task. `tidegate cut --connection N` closes one."""
     found = _ask("connections", task=task_id)
     if as_json:
         click.echo(json.dumps(found, indent=1))
@@ -211,7 +211,7 @@ def connections(*, task_id: str, as_json: bool) -> None:
 @click.argument("phase", type=click.Choice(["install", "runtime"]))
 @click.option("--cut", is_flag=True, help="Close what is open; otherwise it stays open and is marked so.")
 def phase(*, task_id: str, phase: str, cut: bool) -> None:
-    """Move a task to another phase: new connections are judged by it."""
+    """Move a task to another phase. Its new connections are judged by the rules of that phase."""
     moved = _ask("phase", task=task_id, phase=phase, cut=cut)
     say(f"{moved['id']} is in the phase {phase}" + (f"; {moved['cut']} connections were closed" if cut else ""))
 

@@ -20,7 +20,7 @@ def token() -> None:
 
 @token.command()
 @click.argument("name")
-@click.option("--owner", is_flag=True, help="It may change things; without this it may look.")
+@click.option("--owner", is_flag=True, help="It may change things; without this it may only look.")
 @click.option("--expires", metavar="T", help="When it ends (8h, 30d, 2030-01-31); never when left out.")
 def create(*, name: str, owner: bool, expires: str | None) -> int:
     """Make a token called NAME and print its secret, which cannot be shown again."""

@@ -83,6 +83,8 @@ _TOP_HINTS: Final = {
     "rules": _IN_A_PHASE % "allow",
     "install": "write it below 'network'",
     "runtime": "write it below 'network'",
+    "secrets": "name them where a task starts: tidegate run --secret NAME",
+    "harness": "name the agent where it starts: tidegate run --harness NAME",
     "preset": "write 'presets' to replace a preset's hosts, or \"@NAME\" in a list to use one",
 }
 _NETWORK_HINTS: Final = {

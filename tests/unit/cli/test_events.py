@@ -49,7 +49,21 @@ def test_a_task_is_named_by_the_beginning_of_its_id(capsys: pytest.CaptureFixtur
     assert main(["events", "--task", "zzz"]) == 1
     err = capsys.readouterr().err
     assert "2 tasks on record begin with '2026': tidegate events --list" in err
-    assert "no task on record begin with 'zzz'" in err
+    assert "no task on record begins with 'zzz'" in err
+
+
+def test_an_empty_record_is_said(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """JRN-1: a task that tried nothing, one that never began, and a filter that nothing matches each say so; exit 0."""
+    folder = Path(make_task_folder(str(state / "tidegate"), "20261129-230200-cccc"))
+    assert main(["events"]) == 0
+    assert "20261129-230200-cccc has no record here: it did not begin" in capsys.readouterr().err
+    (folder / LOG_NAME).touch()
+    assert main(["events"]) == 0
+    assert capsys.readouterr().err == "tidegate: nothing on the record of the task 20261129-230200-cccc\n"
+    assert main(["events", "--task", "20261129-2301", "--host", "none.test"]) == 0
+    assert capsys.readouterr().err == "tidegate: nothing on the record of the task 20261129-230100-bbbb matches\n"
+    assert main(["events", "--task", "20261129-2301", "--host", "a.test"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.usefixtures("state")
@@ -67,7 +81,7 @@ def test_a_torn_line_is_passed_over_and_counted(state: Path, capsys: pytest.Capt
     assert main(["events", "--log", str(path)]) == 0
     out = capsys.readouterr()
     assert len(out.out.splitlines()) == 1
-    assert "1 lines" in out.err
+    assert "passed over: 1" in out.err
 
 
 @pytest.mark.parametrize("argv", [["--bogus"], ["--task"]])

@@ -18,6 +18,15 @@ def test_version_and_help_go_to_standard_output(capsys: pytest.CaptureFixture[st
     assert out.err == ""
 
 
+@pytest.mark.parametrize(
+    ("word", "said"), [("evnets", "did you mean events?"), ("rum", "did you mean run?"), ("zzz", "see tidegate --help")]
+)
+def test_a_mistyped_command_names_the_nearest(word: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """HLD-16: as options and policy keys do; a word that is near to none leads to the list."""
+    assert main([word]) == 2
+    assert capsys.readouterr().err == f"tidegate: unknown command '{word}': {said}\n"
+
+
 @pytest.mark.parametrize("argv", [[], ["rum"], ["run"], ["run", "--bogus", "true"]])
 def test_a_usage_error_is_exit_2_and_says_what_to_write(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """HLD-16: 2 is usage or policy text; no traceback ever."""

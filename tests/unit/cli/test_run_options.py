@@ -38,6 +38,7 @@ def test_repeated_rules_keep_their_order() -> None:
         (["--alow", "a", "true"], "'--alow'", "--allow"),
         (["--zzzz", "true"], "'--zzzz'", "--help"),
         (["--allow"], "needs a value", "--allow VALUE"),
+        (["--allow", "--", "true"], "needs a value", "--allow VALUE"),
         (["--allow=", "true"], "empty value", "--allow VALUE"),
         (["--quiet=yes", "true"], "takes no value", "--quiet alone"),
         ([], "no command", "COMMAND"),

@@ -215,6 +215,8 @@ def test_neighbours_of_the_refused_are_rules(entry: str) -> None:
         ("[]", "p.yaml:1:1: a list where a mapping belongs (the policy): write 'network: {runtime: {allow: [api.example.com:443]}}'"),
         ("allow: [a.com]", "p.yaml:1:1: the policy has no such key: 'allow': write it below a phase: 'network: {runtime: {allow: […]}}'"),
         ("hosts: [a.com]", "p.yaml:1:1: the policy has no such key: 'hosts': write it below a phase: 'network: {runtime: {allow: […]}}'"),
+        ("secrets: [A]", "p.yaml:1:1: the policy has no such key: 'secrets': name them where a task starts: tidegate run --secret NAME"),
+        ("harness: claude", "p.yaml:1:1: the policy has no such key: 'harness': name the agent where it starts: tidegate run --harness NAME"),
         ("netwrok: {}", "p.yaml:1:1: the policy has no such key: 'netwrok': write 'network'"),
         ("network: {runtim: {}}", "p.yaml:1:11: 'network' has no such key: 'runtim': write 'runtime'"),
         ("network: {runtime: {allowed: []}}", "p.yaml:1:21: 'network.runtime' has no such key: 'allowed': write 'allow'"),

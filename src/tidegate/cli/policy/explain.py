@@ -46,9 +46,9 @@ LOOPBACK: Final = b"\x7f\0\0\1"
 def explain(
     *, target: str, phase: str, addresses: tuple[str, ...], given: tuple[str, ...], as_json: bool, **named: Any
 ) -> int:
-    """Say what the policy says of HOST (port 443 when absent), and by which rule.
+    """Say what the policy says of HOST, and by which rule.
 
-    Without --policy it is the policy that `tidegate run` has here. No look-up is made.
+    The port is 443 when left out. Without --policy it is the policy that `tidegate run` has here. No look-up is made.
     """
     destination = destination_of(target)
     packed = tuple(address_of(text) for text in addresses)

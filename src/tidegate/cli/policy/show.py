@@ -15,7 +15,10 @@ from tidegate.cli.policy.rendering import json_of, text_of
 @policy_options
 @json_option
 def show(*, as_json: bool, **named: Any) -> int:
-    """Show the policy that `tidegate run` has in this folder with these options."""
+    """Show the policy that `tidegate run` has in this folder.
+
+    With options, as `tidegate run` has it with them.
+    """
     policy = policy_of_options(**named)
     if as_json:
         click.echo(json.dumps(json_of(policy), ensure_ascii=True))

@@ -23,9 +23,10 @@ from tidegate.state.store import Trust
 @click.argument("folder", default=".")
 @click.option("--yes", is_flag=True, help="Do not ask: you have looked at it.")
 def trust(*, folder: str, yes: bool) -> int:
-    """Trust the tidegate.yaml of FOLDER (this one when left out), exactly as it is now.
+    """Trust the tidegate.yaml of FOLDER, exactly as it is now.
 
-    Says what it newly lets through, and asks. A file that changes after that stops a run until it is trusted again.
+    FOLDER is this one when left out. Says what the file newly lets through, and asks. When it changes later, runs stop
+    until it is trusted again.
     """
     refuse_what_is_locked("trust-folder", "trusting a folder's policy")
     found = folder_file(folder)
@@ -51,7 +52,10 @@ def trust(*, folder: str, yes: bool) -> int:
 @click.command()
 @click.argument("folder", default=".")
 def untrust(*, folder: str) -> int:
-    """Trust the tidegate.yaml of FOLDER (this one when left out) no longer. Exit status 1 when it was not trusted."""
+    """Trust the tidegate.yaml of FOLDER no longer.
+
+    FOLDER is this one when left out. Exit status 1 when it was not trusted.
+    """
     key = folder_key(folder)
     store = open_store(state_folder(os.environ))
     try:
