@@ -286,13 +286,18 @@ def main(folder: str, mode: str, arguments: list[str]) -> int:
     """Set up, then become tidegate; returns only on failure or in mode `only`."""
     try:
         setup = Setup(folder)
+    except (SetupError, OSError) as error:
+        say(str(error))
+        return CANNOT_START
+    try:
         setup.prepare()
     except SetupError as error:
         say(str(error))
         return CANNOT_START
     except OSError as error:
-        # write(2) names no file: then it is the folder that is being filled.
-        say(f"cannot set up its environment: {error.strerror or error}: {error.filename or folder}")
+        # write(2) names no file: it was the environment's or the log's.
+        where = error.filename or f"{setup.environment} or {setup.log}"
+        say(f"cannot set up its environment: {error.strerror or error}: {where}")
         return CANNOT_START
     except KeyboardInterrupt:
         return 130

@@ -5,6 +5,7 @@ The environment is made for real, by Python's venv and pip, from empty wheels in
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
@@ -335,6 +336,23 @@ def test_a_read_only_folder_uses_the_cache(world: World, tmp_path: Path, isolate
         assert len(errors.splitlines()) == 1
     finally:
         os.chmod(world.clone, 0o755)
+
+
+def test_a_full_disk_is_named(world: World, isolated: None) -> None:  # noqa: ARG001
+    """HLD-16: where not even the log can be written, one line says what and where; with room the next start sets up."""
+    cache = world.home / ".cache"
+    cache.mkdir()
+    namespaces.mount("tmpfs", str(cache), "tmpfs", options="size=64k")
+    with (cache / "fill").open("wb", buffering=0) as fill, contextlib.suppress(OSError):
+        while True:
+            fill.write(bytes(4096))
+    status, _, errors = world.run("x")
+    assert status == 78
+    wanted = f"tidegate: cannot set up its environment: No space left on device: {world.clone}/.venv or {cache}"
+    assert errors.splitlines()[-1].startswith(wanted)
+    assert world.leftovers() == []
+    (cache / "fill").unlink()
+    assert world.run("x")[:2] == (0, "['x']\n")
 
 
 def test_an_old_python_is_named(world: World, tmp_path: Path, isolated: None) -> None:  # noqa: ARG001
