@@ -54,6 +54,7 @@ IMPORTED_LATER = {
         f"journal/{name}.py" for name in ("actions", "chain", "heads", "refusals", "segments", "verify")
     ),  # by the server
     *(f"holds/uid_{name}.py" for name in ("claims", "fence", "range", "remains")),  # by `--hold uid`
+    "wire/method_fields.py",  # by the first form under a rule with methods
     "journal/report.py",  # by `run --report`, when the command has ended
 }
 CONTAINERS = "holds/container/"  # by `--hold docker` and `podman`: an engine costs a hundred times as much

@@ -1,4 +1,4 @@
-"""An answer in which values of secrets become stand-ins again, framed anew as it streams (INS-5, B118, B119).
+"""A body that is looked through, framed anew as it streams: an answer for values of secrets (INS-5, B118, B119).
 
 Rules of the file:
 
@@ -32,8 +32,10 @@ class CleanedBody:
 
     __slots__ = ("_body", "_chunked", "_over", "_scrub")
 
-    def __init__(self, framing: Framing, scrub: Scrub, *, chunked: bool) -> None:
-        self._body = make_body(framing, Reason.UPSTREAM_RESPONSE, decode=framing.kind is Kind.CHUNKED)
+    def __init__(
+        self, framing: Framing, scrub: Scrub, *, chunked: bool, bad: Reason = Reason.UPSTREAM_RESPONSE
+    ) -> None:
+        self._body = make_body(framing, bad, decode=framing.kind is Kind.CHUNKED)
         self._scrub = scrub
         self._chunked = chunked
         self._over = False  # the end is made

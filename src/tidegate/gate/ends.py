@@ -19,6 +19,7 @@ from tidegate.gate.reactor import remaining
 from tidegate.gate.record import Entry
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How, Verdict
+from tidegate.wire.errors import MethodFieldError
 from tidegate.wire.refusal import reads_json, refusal_response, refuse_error
 
 TYPE_CHECKING = False
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidegate.gate.answer import Answering
+    from tidegate.gate.cleaned import CleanedBody
     from tidegate.gate.door import Door
     from tidegate.gate.gate import Gate
     from tidegate.gate.origin import Origin, Source
@@ -80,7 +82,7 @@ class Ends:
         self.entry: Entry | None = None
         self.request: Request | None = None
         self.decision: Decision | None = None
-        self.body: Body | None = None  # what of the upload is still to come
+        self.body: Body | CleanedBody | None = None  # what of the upload is still to come
         self.answer: Answering | None = None
         self.keep = False
         self.meter: Meter | Allowance | None = None  # of bytes up
@@ -126,7 +128,7 @@ class Ends:
         self.say_last(reply)
 
     def not_sent(self, reason: Reason, detail: str) -> None:
-        """As `refused`, before anything was sent, with a clause that says more than the reason does."""
+        """As `refused`, before all of it was sent, with a clause that says more than the reason does."""
         entry, request, decision = self.entry, self.request, self.decision
         assert entry is not None, "a request is recorded"
         assert decision is not None, "it was judged"
@@ -145,6 +147,11 @@ class Ends:
             self.abort(error.reason)
             return
         request = self.request
+        if isinstance(error, MethodFieldError) and self.entry is not None and self.decision is not None:
+            # It is well formed, and asks for what its rule does not let pass.
+            self.entry.decision = self.decision = self.decision.refuse(error.reason, fix="")
+            self.not_sent(error.reason, error.detail)
+            return
         method = request.method if request is not None else method
         entry = self.entry or Entry(self.gate, self.task, None, method)
         entry.malformed(error)

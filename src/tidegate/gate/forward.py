@@ -30,11 +30,11 @@ from tidegate.gate.record import Entry
 from tidegate.gate.request import Request
 from tidegate.gate.states import Stage
 from tidegate.gate.tunnel import Tunnel
+from tidegate.gate.upload import body_of
 from tidegate.gate.way import Way
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How, Verdict
 from tidegate.policy.alternatives import why_refused
-from tidegate.wire.body import make_body
 from tidegate.wire.errors import WireError
 from tidegate.wire.http1 import head_end, parse_request_head
 from tidegate.wire.refusal import refusal_response
@@ -248,7 +248,11 @@ class Exchange(Ends):
             self.entry.decision = self.decision = decision.refuse(Reason.SECRET_MISDIRECTED, fix="")
             self.not_sent(Reason.SECRET_MISDIRECTED, why)
             return
-        self.body = None if request.framing.empty else make_body(request.framing)
+        try:
+            self.body = body_of(request, decision)
+        except WireError as error:
+            self.malformed(error)
+            return
         origin = self.origin
         if origin is not None and origin.fits(request, plan, decision, around, gate.reactor.now):
             origin.fresh = False

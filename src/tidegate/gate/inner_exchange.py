@@ -23,10 +23,10 @@ from tidegate.gate.reactor import OUT
 from tidegate.gate.record import Entry
 from tidegate.gate.request import InnerRequest
 from tidegate.gate.tls_end import TlsEnd
+from tidegate.gate.upload import body_of, look_through
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
 from tidegate.policy.alternatives import why_refused
-from tidegate.wire.body import make_body
 from tidegate.wire.errors import WireError
 from tidegate.wire.http1 import parse_request_head
 from tidegate.wire.refusal import refusal_response
@@ -206,10 +206,15 @@ class InnerExchange(Exchange):
             except WireError as error:
                 self._not_as_it_is(error.reason, error.detail)
                 return
-        if request.content:
-            request.out += request.content
-        else:
-            self.body = None if request.framing.empty else make_body(request.framing)
+        try:
+            if request.content:
+                look_through(request, decision, request.content)
+                request.out += request.content
+            else:
+                self.body = body_of(request, decision)
+        except WireError as error:
+            self.malformed(error)
+            return
         self._send_request(origin, request, decision)
 
     def _client_says(self, mask: int) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from tidegate.addresses.surroundings import Surroundings
+    from tidegate.gate.cleaned import CleanedBody
     from tidegate.gate.forward import Exchange
     from tidegate.gate.outlet import Outlet
     from tidegate.gate.request import Request
@@ -106,7 +107,7 @@ def send_up(exchange: Exchange, origin: Origin, data: bytes | memoryview) -> boo
         return False
 
 
-def next_spans(exchange: Exchange, body: Body) -> list[Span] | None:
+def next_spans(exchange: Exchange, body: Body | CleanedBody) -> list[Span] | None:
     """Return what comes next of a body, validated; None where nothing is there now, or the exchange has ended."""
     data = exchange.buffer
     if not data:

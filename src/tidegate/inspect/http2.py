@@ -40,7 +40,15 @@ from h2.settings import SettingCodes
 
 from tidegate.inspect.http2_flow import MOST_PIECES, Flow
 from tidegate.inspect.http2_held import Held
-from tidegate.inspect.http2_request import ALT_SVC, checked, checked_trailers, judged, method_of, misframed
+from tidegate.inspect.http2_request import (
+    ALT_SVC,
+    checked,
+    checked_trailers,
+    fields_of_method,
+    judged,
+    method_of,
+    misframed,
+)
 from tidegate.inspect.http2_secrets import Swap
 from tidegate.inspect.http2_side import STREAMS
 from tidegate.inspect.http2_stream import Stream
@@ -217,9 +225,12 @@ class Http2(Flow):
             stream = self._pass_on(number, held.with_length(len(content)), held.line, ends=False)
             if stream is not None:
                 stream.look = look
-                stream.up.hold(content)
-                stream.up.ended = True
-                self._pass(stream, up=True)
+                try:
+                    stream.up.hold(content if stream.up.scrub is None else stream.up.scrub.put(content))
+                    stream.up.ended = True
+                    self._pass(stream, up=True)
+                except WireError as error:
+                    self._drop(stream, ErrorCodes.NO_ERROR, error.reason, error.detail)
                 return
         look.let_go()
         self._maybe_over()
@@ -238,11 +249,13 @@ class Http2(Flow):
         out += [field for field in headers if field[0][:1] != b":" and field[0] not in _STAYS]
         try:
             out = self._swap.asked(out)
+            fields = fields_of_method(self._decision, headers, ends=ends)
         except WireError as error:
             self._refuse(number, headers, line, error.reason, error.detail)
             return None
         upstream = self._upstream.get_next_available_stream_id()
         stream = Stream(number, upstream, line, headers)
+        stream.up.look_through(fields)
         self._by_client[number] = self._by_upstream[upstream] = stream
         self._last = max(self._last, number)
         line.up += sum(len(name) + len(value) for name, value in out)

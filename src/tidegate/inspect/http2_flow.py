@@ -65,7 +65,7 @@ class Flow(Ends):
             try:
                 half.take(event.data)
             except WireError as error:
-                self._drop(stream, ErrorCodes.INTERNAL_ERROR, error.reason)
+                self._drop(stream, ErrorCodes.INTERNAL_ERROR, error.reason, error.detail if up else "")
                 return
             self._pass(stream, up=up)
 

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING
 from tidegate.model.destination import PortError, parse_port, split_authority
 from tidegate.model.host import HostError, canonical_host
 from tidegate.model.reason import Reason
-from tidegate.policy.alternatives import why_refused
+from tidegate.policy.alternatives import posts_only, why_refused
 from tidegate.policy.paths import OVERRIDES
 from tidegate.wire.body import travels_as_trailer
 from tidegate.wire.grammar import FIELD, OWS, TOKEN, VCHAR, is_token
 from tidegate.wire.http1 import MAX_METHOD
+from tidegate.wire.method_fields import method_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tidegate.model.decision import Decision
     from tidegate.model.destination import Destination
+    from tidegate.wire.method_fields import MethodFields
 
     Headers = list[tuple[bytes, bytes]]
 
@@ -55,6 +57,18 @@ def judged(decision: Decision, pseudo: dict[bytes, bytes], headers: Headers, met
     overrides = [field for field in headers if field[0] in OVERRIDES]
     # RFC 8441: what is a GET with an Upgrade in HTTP/1.1 is a CONNECT with a protocol here.
     return why_refused(decision, "GET" if protocol else method, path, overrides, socket=protocol is not None), ""
+
+
+def fields_of_method(decision: Decision, headers: Headers, *, ends: bool) -> MethodFields | None:
+    """Return what the body of a request goes through; None where a field of it can ask for nothing more.
+
+    Raises:
+        MethodFieldError: nobody can say what method its body asks for.
+    """
+    pseudo = {name: value for name, value in headers if name[:1] == b":"}
+    if ends or pseudo.get(b":method") != b"POST" or not posts_only(decision, pseudo.get(b":path", b"")):
+        return None
+    return method_fields(headers)
 
 
 def misframed(headers: Headers, *, ends: bool) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tidegate.inspect.clean import CleanBody
     from tidegate.model.seams import Line, Look
+    from tidegate.wire.method_fields import MethodFields
 
     Headers = list[tuple[bytes, bytes]]
 
@@ -28,7 +29,7 @@ class Half:
         self.waiting: deque[bytes] = deque()
         self.trailers: Headers | None = None
         self.ended = False
-        self.scrub: CleanBody | None = None
+        self.scrub: CleanBody | MethodFields | None = None
         self.cleaned = False  # it is looked through, or was
         self.owed = 0  # bytes that came, and whose window is still to open
 
@@ -44,12 +45,12 @@ class Half:
         """Take bytes of the other side.
 
         Raises:
-            WireError: UPSTREAM_RESPONSE where they cannot be read.
+            WireError: UPSTREAM_RESPONSE where they cannot be read, METHOD_NOT_ALLOWED for what may not be asked.
         """
         self.owed += len(data)
         self.hold(data if self.scrub is None else self.scrub.put(data))
 
-    def look_through(self, scrub: CleanBody | None) -> None:
+    def look_through(self, scrub: CleanBody | MethodFields | None) -> None:
         """Let what comes go through this."""
         self.scrub = scrub
         self.cleaned = scrub is not None

@@ -9,8 +9,8 @@ Rules of the file:
   one tree of segments, so that a request costs its own length and not the number of rules.
 * In a pattern `*` is one segment or part of one, `**` any number of segments; nothing else is special, and case counts.
   Paths are compared in their normal form (paths.py), and one that has none matches no pattern.
-* A request is judged as each method and target that a server may take it for: a header by which some servers take
-  another method or target counts as that one too, and all of them have to pass.
+* A request is judged as each method and target that a server may take it for: a header or parameter by which some
+  servers take another method or target counts as that one too, and all of them have to pass.
 * A WebSocket counts as a GET where a rule names methods and paths. What only reads of a registry, and git, is none:
   behind it nothing is read, and it would carry anything.
 * Why one does not pass is part of the answer: nobody else invents a reason.
@@ -21,7 +21,7 @@ from __future__ import annotations
 from tidegate.model.reason import Reason
 from tidegate.model.rule import GIT, PLAIN, REGISTRY
 from tidegate.policy.git import PUSH, is_api, is_push, named
-from tidegate.policy.paths import TARGETS, normal_path
+from tidegate.policy.paths import TARGETS, methods_in_query, normal_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +63,9 @@ def why_refused(
             targets[value] = None
         else:
             methods[value.strip().upper().decode("latin-1")] = None
+    for to in targets:
+        if b"?" in to:
+            methods.update(dict.fromkeys(methods_in_query(to)))
     for requests in (decision.rule.limits.requests if decision.rule is not None else (), decision.bounds):
         for union in _compiled(requests) if requests else ():
             for said in methods:
@@ -71,6 +74,16 @@ def why_refused(
                     if reason is not None:
                         return reason
     return None
+
+
+def posts_only(decision: Decision, target: bytes) -> bool:
+    """Whether a POST to this target, which passes, may not be taken for every method that a form may ask for.
+
+    What registries and git take is not: no framework of theirs reads such a field.
+    """
+    return narrows(decision) and any(
+        why_refused(decision, method, target) is Reason.METHOD_NOT_ALLOWED for method in ("PUT", "PATCH", "DELETE")
+    )
 
 
 def not_read(decision: Decision) -> Reason:

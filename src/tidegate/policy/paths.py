@@ -6,7 +6,9 @@ Rules of the file:
   section 6.2.2.2). What two servers could read differently matches no pattern: dot segments, also with parameters,
   blanks or encoded, empty segments, fragments, backslashes, bytes beyond ASCII, and encodings of slash, backslash,
   percent, controls, or of what only an overlong UTF-8 sequence begins with. It is refused, never repaired.
-* The query is not part of the path.
+* A parameter of the query by which frameworks take another method counts as that one too: Jersey, Symfony, WordPress
+  and ASP.NET read such. `method` is a usual name, and counts only where it names one. The rest of a query is not looked
+  at.
 * A header by which some servers take another method or target than the request line's counts as that one. Servers
   that hand headers on as variables (RFC 3875 section 4.1.18) see no difference between '-' and '_' in its name.
 
@@ -38,6 +40,39 @@ OVERRIDES = TARGETS.union(
     _spellings(b"x-http-method-override"), _spellings(b"x-method-override"), _spellings(b"x-http-method")
 )
 """Headers by which frameworks let a request say another method or target; of the latter kind are TARGETS."""
+
+
+_SAYS_METHOD = frozenset(one.replace(b"_", b"-") for one in OVERRIDES - TARGETS) | {b"-method"}
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+_ONE_TO_PHP = bytes.maketrans(b" .[_", b"----")  # in names of parameters
+
+
+def methods_in_query(target: bytes) -> list[str]:
+    """Return the methods that parameters of a target's query say, in capitals."""
+    query = target.partition(b"?")[2]
+    if not query or (b"%" not in query and b"ethod" not in query.lower()):
+        return []
+    found = []
+    for one in query.replace(b";", b"&").split(b"&"):
+        name, _, value = one.partition(b"=")
+        called = _unquoted(name).partition(b"\0")[0].lstrip().lower().translate(_ONE_TO_PHP)
+        if called in _SAYS_METHOD or called == b"method":
+            said = _unquoted(value).strip().upper().decode("latin-1")
+            if said and (called != b"method" or said in _METHODS):
+                found.append(said)
+    return found
+
+
+def _unquoted(text: bytes) -> bytes:
+    first, *rest = text.replace(b"+", b" ").split(b"%")
+    parts = [first]
+    for part in rest:
+        digits = part[:2]
+        if len(digits) == 2 and _HEX.issuperset(digits):
+            parts.append(bytes((int(digits, 16),)) + part[2:])
+        else:
+            parts.append(b"%" + part)
+    return b"".join(parts)
 
 
 def normal_path(target: bytes) -> list[str] | None:

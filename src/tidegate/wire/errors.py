@@ -47,6 +47,16 @@ class WireError(Exception):
         return f"{shown}: {line}" if shown else line
 
 
+class MethodFieldError(WireError):
+    """A body asks for another method, or may."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            Reason.METHOD_NOT_ALLOWED,
+            f"{what}; the rule lets POST pass here, and not all of PUT, PATCH and DELETE",
+        )
+
+
 def printable(text: str, limit: int = MAX_LINE) -> str:
     """Return a sentence of ours as one line of printable ASCII; most are, so this mostly returns `text` itself."""
     if len(text) <= limit and text.isascii() and text.isprintable():

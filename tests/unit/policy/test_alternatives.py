@@ -12,7 +12,7 @@ from tidegate.model.destination import parse_authority
 from tidegate.model.reason import Reason
 from tidegate.model.rule import GIT, REGISTRY, Rule, RuleLimits, Shape, only
 from tidegate.model.verdict import Phase, Verdict
-from tidegate.policy.alternatives import narrows, not_read, why_refused
+from tidegate.policy.alternatives import narrows, not_read, posts_only, why_refused
 from tidegate.policy.paths import OVERRIDES
 from tidegate.policy.together import either
 
@@ -133,6 +133,25 @@ def test_a_header_that_overrides_the_target_counts_as_it(value: bytes, allowed: 
         assert name in OVERRIDES
         assert request_allowed(rule("/repos/**"), "GET", b"/repos/x", ((name, value),)) is allowed
         assert request_allowed(rule(methods=("GET",)), "GET", b"/repos/x", ((name, value),))
+
+
+def test_a_parameter_that_overrides_the_method_counts_as_it() -> None:
+    """INS-6: also in the query of a target that a header says; a rule of paths alone has nothing against it."""
+    assert not request_allowed(rule(methods=("GET", "POST")), "POST", b"/x?_method=DELETE")
+    assert request_allowed(rule(methods=("GET", "POST")), "POST", b"/x?_method=get")
+    assert request_allowed(rule("/x"), "POST", b"/x?_method=DELETE")
+    said = ((b"x-original-url", b"/x?_method=DELETE"),)
+    assert not request_allowed(rule(methods=("GET",)), "GET", b"/x", said)
+
+
+def test_where_a_form_could_ask_for_more() -> None:
+    """INS-6: where PUT, PATCH or DELETE is refused and by methods; neither for registries nor for git."""
+    assert posts_only(rule(methods=("GET", "POST")), b"/x")
+    assert posts_only(rule(methods=("POST", "PUT", "PATCH")), b"/x")
+    assert not posts_only(rule(methods=("POST", "PUT", "PATCH", "DELETE")), b"/x")
+    assert not posts_only(rule("/x"), b"/x")
+    assert not posts_only(under(()), b"/x")
+    assert not posts_only(under(READS), b"/-/audit")
 
 
 READS: Requests = (((REGISTRY, ("GET", "HEAD"), ()), (REGISTRY, ("POST",), ("/-/audit",))),)

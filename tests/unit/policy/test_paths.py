@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.policy.paths import OVERRIDES, TARGETS, normal_path
+from tidegate.policy.paths import OVERRIDES, TARGETS, methods_in_query, normal_path
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,24 @@ def test_headers_that_override() -> None:
     """INS-6: those of targets are among them, with '-' and '_' alike."""
     assert TARGETS < OVERRIDES
     assert {b"x-http-method-override", b"x_http_method_override", b"x-method-override", b"x-http-method"} < OVERRIDES
+
+
+@pytest.mark.parametrize(
+    ("query", "methods"),
+    [
+        (b"_method=delete", ["DELETE"]),
+        (b"a=1&%5FmeTHod=+put", ["PUT"]),
+        (b"a;+.method=PATCH&_method=GET", ["PATCH", "GET"]),
+        (b"X-HTTP-Method-Override=purge", ["PURGE"]),
+        (b"x_method_override%00=PUT", ["PUT"]),
+        (b"method=delete", ["DELETE"]),
+        (b"method=flickr.photos.search&payment_method=put", []),
+        (b"_method&x=_method", []),
+        (b"a=_method%3Ddelete", []),
+        (b"%zz%5f_method=DELETE%", []),
+    ],
+)
+def test_methods_that_a_query_says(query: bytes, methods: list[str]) -> None:
+    """INS-6: parameters that frameworks take for the method, as servers spell them; `method` where it names one."""
+    assert methods_in_query(b"/x?" + query) == methods
+    assert methods_in_query(b"/" + query) == []
