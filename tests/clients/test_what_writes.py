@@ -6,6 +6,7 @@ and headers in odd forms over HTTP/1.1 and HTTP/2, a WebSocket, the web API of a
 
 from __future__ import annotations
 
+import json
 import ssl
 import sys
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ import pytest
 import trustme
 
 from tests.client_programs import trusting
-from tests.clients import servers
+from tests.clients import registries, servers
 from tests.clients.kit import ALLOWED, net_lines, shown
 from tests.https_site import HttpsSite
 
@@ -152,3 +153,115 @@ def test_a_forges_api_is_no_fetch(product: Product, forge: HttpsSite) -> None:
     assert [first, *more[:3], more[-1]] == ["403"] * 4 + ["taken"], done.stdout
     assert "the rule allows other methods or paths only" in done.stdout
     assert forge.requests == ["POST /acme/app.git/git-upload-pack"]
+
+
+# --- NuGet and Gradle, by protocol
+
+NUGET = "api.nuget.org"
+SEARCH = "azuresearch-usnc.nuget.org"
+PUBLISH = "www.nuget.org"
+MIRROR = "nuget.test"
+
+# What `dotnet` asks (learn.microsoft.com/nuget/api/overview); no package has it for the machines of these tests.
+_DOTNET = """
+import json, sys, urllib.error, urllib.request
+
+def ask(url, method="GET", body=None, **headers):
+    headers["User-Agent"] = "NuGet .NET Core MSBuild Task/6.11.0"
+    sent = urllib.request.Request(url, body, headers, method=method)
+    try:
+        with urllib.request.urlopen(sent) as answer:
+            print(method, answer.status)
+            return answer.read()
+    except urllib.error.HTTPError as error:
+        print(method, error.code, json.loads(error.read() or b"{}").get("reason", "") if error.code == 403 else "")
+    except urllib.error.URLError as error:
+        print(method, "refused" if "403" in str(error) else error)
+
+index = json.loads(ask(sys.argv[1]))
+where = {one["@type"]: one["@id"] for one in index["resources"]}
+found = json.loads(ask(where["SearchQueryService"] + "?q=tidetest&prerelease=false&semVerLevel=2.0.0"))
+name = found["data"][0]["id"]
+ask(where["RegistrationsBaseUrl/3.6.0"] + f"{name}/index.json", Accept="application/json")
+version = json.loads(ask(where["PackageBaseAddress/3.0.0"] + f"{name}/index.json"))["versions"][0]
+assert ask(where["PackageBaseAddress/3.0.0"] + f"{name}/{version}/{name}.{version}.nupkg")[:2] == b"PK"
+key = {"X-NuGet-ApiKey": "key", "Accept": "application/json"}
+publish = where["PackagePublish/2.0.0"]
+form = {"Content-Type": "multipart/form-data; boundary=b"}
+ask(publish + "/", "PUT", b"--b\\r\\n\\r\\nPK\\r\\n--b--\\r\\n", **key, **form)
+ask(f"{publish}/{name}/{version}", "DELETE", **key)
+ask(f"{publish}/{name}/{version}", "POST", b"", **key)
+ask(where["SymbolPackagePublish/4.9.0"] + "/", "PUT", b"PK", **key)
+"""
+
+
+def nuget_gallery(site: HttpsSite, base: str, search: str, publish: str) -> None:
+    """Serve a NuGet gallery with one package, which takes whatever is pushed, deleted or listed again."""
+    package = registries.wheel()  # some zip file
+    site.pages |= {
+        "/v3/index.json": ("application/json", json.dumps({"version": "3.0.0", "resources": [
+            {"@type": "SearchQueryService", "@id": f"https://{search}/query"},
+            {"@type": "RegistrationsBaseUrl/3.6.0", "@id": f"https://{base}/v3/registration5-gz-semver2/"},
+            {"@type": "PackageBaseAddress/3.0.0", "@id": f"https://{base}/v3-flatcontainer/"},
+            {"@type": "PackagePublish/2.0.0", "@id": f"https://{publish}/api/v2/package"},
+            {"@type": "SymbolPackagePublish/4.9.0", "@id": f"https://{publish}/api/v2/symbolpackage"},
+        ]}).encode()),
+        "/query": ("application/json", b'{"totalHits": 1, "data": [{"id": "tidetest", "version": "1.0.0"}]}'),
+        "/v3/registration5-gz-semver2/tidetest/index.json": ("application/json", b'{"count": 0, "items": []}'),
+        "/v3-flatcontainer/tidetest/index.json": ("application/json", b'{"versions": ["1.0.0"]}'),
+        "/v3-flatcontainer/tidetest/1.0.0/tidetest.1.0.0.nupkg": ("application/octet-stream", package),
+    }  # fmt: skip
+    site.takes["/api/v2/"] = lambda _site, _method, _path, _body: b""
+
+
+_RESTORED = ["GET 200"] * 5
+
+
+@pytest.mark.parametrize(
+    ("policy", "base", "writes"),
+    [
+        # The gallery publishes at a host that no preset names.
+        ("profile: balanced\n", NUGET, ["PUT refused", "DELETE refused", "POST refused", "PUT refused"]),
+        (
+            f"profile: balanced\npresets: {{nuget: ['{MIRROR}:443']}}\n", MIRROR,
+            ["PUT 403 registry-read-only", "DELETE 403 registry-read-only", "POST 403 registry-read-only",
+             "PUT 403 registry-read-only"],
+        ),
+        (
+            f"profile: balanced\nregistries: tunnel\npresets: {{nuget: ['{MIRROR}:443']}}\n", MIRROR,
+            ["PUT 200", "DELETE 200", "POST 200", "PUT 200"],
+        ),
+    ],
+    ids=["gallery", "mirror", "tunnel"],
+)  # fmt: skip
+def test_nuget_by_protocol(
+    product: Product, lab: Lab, tmp_path: Path, policy: str, base: str, writes: list[str]
+) -> None:
+    """INS-7: search and restore pass; push, delete, list again and symbols do not, unless registries are tunnels."""
+    hosts = (NUGET, SEARCH, PUBLISH, MIRROR)
+    for host in hosts:
+        lab.dns.set(host, A=[ALLOWED])
+    with HttpsSite(lab.listener(ALLOWED, 443), list(hosts), tmp_path) as site:
+        product.environment.update(trusting(shown(product, site.ca_file)))
+        nuget_gallery(site, base, *((SEARCH, PUBLISH) if base == NUGET else (MIRROR, MIRROR)))
+        argv = [sys.executable, "-c", _DOTNET, f"https://{base}/v3/index.json"]
+        done = product.run(*held(product, policy), "--", *argv)
+        arrived = [one.split()[0] for one in site.requests]
+    assert done.stdout.splitlines() == _RESTORED + writes, done.stderr
+    assert arrived == [one.split()[0] for one in (*_RESTORED, *(one for one in writes if one.endswith(" 200")))]
+
+
+def test_what_gradle_and_sbt_publish_is_maven_s(product: Product, house: House) -> None:
+    """INS-7: the same paths by PUT, whoever says so; what they ask before is a GET or HEAD and passes."""
+    script = """
+        file=https://maven.test/maven/test/mine/1.0/mine-1.0
+        for agent in 'Gradle/8.10 (Linux;6.1;amd64) (Debian;17.0.12;17.0.12+7)' 'sbt/1.10' 'Apache Ivy/2.5.2'; do
+            for what in .module .pom .jar .jar.sha512 ../maven-metadata.xml; do
+                curl -sS --path-as-is -A "$agent" -o /dev/null -w '%{http_code} ' -T /etc/hostname "$file$what"
+            done
+        done
+        curl -sSI -A Gradle/8.10 -o /dev/null -w '%{http_code}' https://maven.test/maven/test/tidetest/1.0/tidetest-1.0.pom
+    """
+    done = product.run(*held(product, PRESETS), "--", "sh", "-c", script)
+    assert done.stdout.split() == ["403"] * 15 + ["200"], done.stderr
+    assert [one.split()[0] for one in house.arrived()] == ["HEAD"]
