@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shlex
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -56,6 +59,51 @@ def test_a_container_keeps_its_gate_over_a_restart(launcher: Launcher, lab: Lab,
         attached.kill()
         attached.wait()
         attached.stderr.close()
+
+
+def test_a_server_that_is_stopped_leaves_nobody_in_it_waiting(launcher: Launcher, lab: Lab) -> None:
+    """SIGSTOP: `attach` says so and connections are refused; SIGCONT: as before; killed meanwhile: as any other end.
+
+    HLD-7, HLD-8, B95.
+    """
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    lab.origin("http", "1.2.3.4", 80, body="it is a.test\n")
+    made = launcher.product.tidegate("task", "create", "--allow", "a.test:80", "--print-args", launcher.name)
+    task, line = made.stdout.splitlines()
+    container = launcher.launch(*shlex.split(line))
+    attached = launcher.attach(container, task)
+    assert attached.stderr is not None
+    stderr = attached.stderr
+    script = "wget -q -O- http://a.test/ 2>&1; unset http_proxy; wget -q -O- http://a.test/ 2>&1; echo over"
+
+    def hear(words: str) -> None:
+        while words not in (line := stderr.readline()):
+            assert line, words
+
+    def look() -> str:
+        return launcher.engine("exec", container, "sh", "-c", script)
+
+    try:
+        assert look().count("it is a.test") == 2
+        for number in (signal.SIGCONT, signal.SIGKILL):
+            os.kill(launcher.server.pid, signal.SIGSTOP)
+            hear("the server does not answer")
+            assert "it is a.test" not in look()
+            if number == signal.SIGCONT:
+                os.kill(launcher.server.pid, number)
+                hear("the server answers again")
+                assert look().count("it is a.test") == 2
+        launcher.server.kill()
+        hear("no route")
+        launcher.server = Served(launcher.product)
+        hear("again")
+        assert look().count("it is a.test") == 2
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(launcher.server.pid, signal.SIGCONT)
+        attached.kill()
+        attached.wait()
+        stderr.close()
 
 
 WEAK = [

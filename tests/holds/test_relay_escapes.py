@@ -7,12 +7,15 @@ tidegate/doctor/escapes/in_containers.py, and what does behind a relay here.
 from __future__ import annotations
 
 import functools
+import os
+import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.engines import IMAGE
+from tests.holds.held import HERE
 from tests.holds.test_container_escapes import heard_by_nobody, in_surroundings, not_held
 from tidegate.doctor.escapes import rows as _rows  # noqa: F401 (fills the table)
 from tidegate.doctor.escapes.attempt import attempt
@@ -32,8 +35,9 @@ NOT_CARRIED = {
     "a_service_with_a_rule": "by the proxy it is reached; without it, nothing stands for it on the task's own loopback",
 }
 TRIED = tried(NETNS, "root")
-WAYS = [("docker", "relay"), ("podman", "relay"), ("podman", "vm")]
-"""docker's daemon is in another network than the trial, where the carrier would have to find the listener."""
+WAYS = [(engine, transport) for engine in ("docker", "podman") for transport in ("relay", "vm")]
+CARRIED = os.path.join(HERE, "escapes", "carried.py")
+"""docker's daemon is in another network than the trial: its front leads the carrier from there to the listener."""
 
 
 @functools.cache
@@ -44,7 +48,8 @@ def answers(engine: str, transport: str) -> dict[str, Any]:
         one.import_image(default_image(), make_tar(), CHANGES)
     with tempfile.TemporaryDirectory(prefix="tidegate-relay-escapes-", dir="/var/tmp") as state:
         container = {"engine": engine, "image": IMAGE, "transport": transport, "state": state}
-        return attempt(NETNS, rows=TRIED, container=container | {"shares": SHARES})
+        front = (sys.executable, "-I", CARRIED) if (engine, transport) == ("docker", "vm") else ()
+        return attempt(NETNS, rows=TRIED, container=container | {"shares": SHARES}, front=front)
 
 
 @pytest.fixture(params=[pytest.param(way, id="-".join(way), marks=pytest.mark.xdist_group(way[0])) for way in WAYS])

@@ -15,7 +15,7 @@ from tests.holds.busy import Busy
 from tests.holds.launcher import PATIENCE
 from tests.served import Served, until
 from tidegate.cli.main import main
-from tidegate.holds.container import relay_image
+from tidegate.holds.container import relay_image, vm_transport
 from tidegate.holds.container.engine import Engine
 from tidegate.runtime.outcome import WAY_GONE
 from tidegate.runtime.ways import RELAY_BACK, RELAY_STOPPED, SERVER_BACK, SERVER_STOPPED
@@ -48,6 +48,8 @@ class Ways:
     def __init__(self, launcher: Launcher, transport: str) -> None:
         self.launcher = launcher
         self.capture = () if transport == "enter" else ("--capture", "off")
+        if transport == "vm":  # the default network of these engines leads nowhere; this machine's own does
+            launcher.product.environment[vm_transport.VARIABLE] = "host,127.0.0.1"
         self.words = ("--hold", launcher.name, "--image", IMAGE, "--transport", transport)
         self.busy: list[Busy] = []
 
@@ -81,10 +83,10 @@ class Ways:
         return "".join(found).strip()
 
 
-@pytest.fixture(params=["enter", "relay"])
+@pytest.fixture(params=["enter", "relay", "vm"])
 def ways(request: pytest.FixtureRequest, launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ways]:
-    """By both transports that engines on this machine have."""
-    if request.param == "relay":
+    """By each transport; `vm` is forced, as engines on this machine are in no virtual one."""
+    if request.param != "enter":
         environ = launcher.environment
         if not Engine(launcher.name, environ).has_image(relay_image.default_image()):
             for name in ("DOCKER_HOST", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF"):

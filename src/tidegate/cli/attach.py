@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 PATIENCE = 120.0  # seconds for a server to come back
 _RETRY = 0.3
 _ENDED = -1
+_GONE = "gone"
 
 
 @click.command()
@@ -54,7 +55,7 @@ def attach(*, container: str, task: str, engine: str | None, capture: str, quiet
             say(f"{container[:20]} is behind the gate of {task}" + (" again" if again else ""))
             if not again:
                 say(f"warning: {UNWATCHED} (it has a launcher of its own; docs/holds.md)")
-            ended = _wait(link, alive.fileno())
+            ended = _wait(link, alive.fileno(), attached)
             if ended == _ENDED:
                 _finish(link, quiet=quiet)
                 return 0
@@ -145,25 +146,34 @@ def _check_set_up(told: dict[str, Any]) -> None:
         )
 
 
-def _wait(link: ServerLink, alive: int) -> int:
-    """Wait for the end of the container (`_ENDED`), or of the server."""
+def _wait(link: ServerLink, alive: int, attached: Attached) -> int:
+    """Wait for the end of the container (`_ENDED`), or of the server; one that is stopped leaves nobody waiting."""
+    from tidegate.runtime.server_sign import ServerSign
+    from tidegate.runtime.ways import LOOK, Ways, peer_of
+
+    sign = ServerSign(state_folder(os.environ), peer_of(link.fileno()), attached.shut)
+    ways = Ways(link.fileno(), link.heard, _GONE, server=sign)
+    ways.tell = _say
     poll = select.poll()
-    poll.register(alive, select.POLLIN)
-    poll.register(link.fileno(), select.POLLIN)
-    while True:
-        ready = dict(poll.poll())
-        if alive in ready:
-            return _ENDED
-        try:
-            data = os.read(link.fileno(), 65536)
-        except OSError:
-            data = b""
-        if not data:
-            return EXIT_GATE_LOST
-        why = link.heard(data)
-        if why:  # the server ends, or the task was ended: who joins again is told which
-            say(why.removeprefix("tidegate: "))
-            return EXIT_GATE_LOST
+    for one in (alive, link.fileno()):
+        poll.register(one, select.POLLIN)
+    try:
+        while True:
+            ready = dict(poll.poll(LOOK * 1000))
+            if alive in ready:
+                return _ENDED
+            why = ways.look(ready) or ways.attend(time.monotonic())
+            if why:  # the server ends, or the task was ended: who joins again is told which
+                if why != _GONE:
+                    _say(why)
+                attached.shut(shut=False)  # nobody listens there any more
+                return EXIT_GATE_LOST
+    finally:
+        ways.close()
+
+
+def _say(sentence: str) -> None:
+    say(sentence.removeprefix("tidegate: "))
 
 
 def _server_is_back(alive: int) -> bool:

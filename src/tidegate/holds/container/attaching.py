@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import socket
 
-from tidegate.holds.container.enter import check_here, join, namespaces_of, serve_inside
+from tidegate.holds.container.enter import check_here, join, namespaces_of, ports_of, serve_inside
 from tidegate.holds.container.transport import Way
 from tidegate.holds.container.weakness import folders_with_sockets, weaknesses
 from tidegate.holds.namespaces import close_namespaces
@@ -43,6 +43,7 @@ class Attached:
         found = engine.inspect(container)
         self.id = str(found.get("Id", container))
         self._rootless = engine.facts().rootless
+        self._ports: tuple[int, ...] = ()
         self.mounts = {str(one.get("Destination")): str(one.get("Source")) for one in found.get("Mounts") or ()}
         texts = (found.get("Config") or {}).get("Env") or ()
         self.variables = {name: value for name, _, value in (str(text).partition("=") for text in texts)}
@@ -69,8 +70,25 @@ class Attached:
             StartError: when that cannot be done, or the fence leaks.
         """
         namespaces = namespaces_of(self.pid, rootless=self._rootless)
+        self._ports = ports_of(way)
         try:
             serve_inside(namespaces, way, deliver, again=again)
+        finally:
+            close_namespaces(namespaces)
+
+    def shut(self, *, shut: bool) -> bool:
+        """Reset connections instead of leaving them with a gate that does not answer, or no more; whether that is so.
+
+        A container that has ended needs neither.
+        """
+        from tidegate.holds import pause
+
+        try:
+            namespaces = namespaces_of(self.pid, rootless=self._rootless)
+        except StartError:
+            return False
+        try:
+            return pause.refuse(namespaces, self._ports) if shut else pause.admit(namespaces)
         finally:
             close_namespaces(namespaces)
 

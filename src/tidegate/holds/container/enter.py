@@ -56,7 +56,7 @@ class Entered:
         self.container = container
         self.kept = tuple(descriptor for descriptor, _ in namespaces)
         self._namespaces = namespaces
-        self._ports = _ports(way)
+        self._ports = ports_of(way)
         self._engine = engine
         self._pid = os.getpid()
 
@@ -123,7 +123,7 @@ class Entering:
 ENTERING = Entering()
 
 
-def _ports(way: Way) -> tuple[int, ...]:
+def ports_of(way: Way) -> tuple[int, ...]:
     """Where the gate is to be found in this network: its own port, and services of this machine that stand there."""
     return tuple(dict.fromkeys((way.port, *(port for _, port in way.met))))
 
