@@ -249,8 +249,8 @@ def test_what_the_agent_is_not_gets_neither(product: Product) -> None:
 
 
 REAL = os.environ.get("TIDEGATE_AGENTS", "")
-"""A folder with `claude` and `codex`, as npm installs them: together 0.7 GB, which scripts/setup does not fetch."""
-real = pytest.mark.skipif(not REAL, reason="TIDEGATE_AGENTS names no folder with the programs claude and codex")
+"""A folder with `claude`, `codex` and `gemini`, as npm installs them: 0.8 GB, which scripts/setup does not fetch."""
+real = pytest.mark.skipif(not REAL, reason="TIDEGATE_AGENTS names no folder with the programs claude, codex and gemini")
 
 
 def events(*told: dict[str, Any], named: bool) -> bytes:
@@ -281,6 +281,15 @@ CODEX_SAYS = events(
     {"type": "response.completed", "response": {"id": "r", "usage": {**USAGE, "total_tokens": 2}}},
     named=True,
 )
+
+
+def gemini_says(part: dict[str, Any]) -> bytes:
+    """A stream of one event."""
+    one = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+    return f"data: {json.dumps({'candidates': [one], 'usageMetadata': {'totalTokenCount': 2}})}\r\n\r\n".encode()
+
+
+GEMINI_SAYS = gemini_says({"text": "hello from the lab"})
 AGENTS = {
     "claude": (API, "/v1/messages", CLAUDE_SAYS, "x-api-key", ("claude", "-p", "say hello")),
     "codex": (
@@ -290,27 +299,104 @@ AGENTS = {
         "authorization",
         ("codex", "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "say hello"),
     ),
+    "gemini": (
+        "generativelanguage.googleapis.com",
+        "/v1beta/models/gemini-2.5-flash:streamGenerateContent",
+        GEMINI_SAYS,
+        "x-goog-api-key",
+        ("gemini", "--skip-trust", "-m", "gemini-2.5-flash", "-p", "say hello"),
+    ),
 }
+
+
+KEYS = {
+    "claude": (("ANTHROPIC_API_KEY",), KEY),
+    "codex": (("OPENAI_API_KEY", "CODEX_API_KEY"), f"sk-proj-Re4l{secrets.token_hex(20)}"),
+    "gemini": (("GEMINI_API_KEY",), f"AIzaRe4l{secrets.token_hex(15)}z"),
+}
+
+
+def agent_at(product: Product, lab: Lab, hosts: list[str]) -> tuple[HttpsSite, tuple[str, ...]]:
+    """A site that stands for a service, which the product's tasks trust, and what a run needs to see the agents."""
+    for host in hosts:
+        lab.dns.set(host, A=[ALLOWED])
+    product.environment["PATH"] = f"{REAL}:{product.environment['PATH']}"
+    site = HttpsSite(lab.listener(ALLOWED, 443), hosts, product.home)
+    product.environment.update(trusting(site.ca_file))
+    return site, ("--profile", "closed", "--share", f"{os.path.dirname(os.path.realpath(REAL))}:ro")
+
+
+def need(name: str) -> None:
+    """Skip where there is no such agent."""
+    if not os.path.exists(f"{REAL}/{name}"):
+        pytest.skip(f"TIDEGATE_AGENTS has no {name}")
 
 
 @real
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_real_agent(product: Product, lab: Lab, name: str) -> None:
-    """INS-8: Claude Code and Codex as they are, with what the task is given: they answer, and the key is outside."""
+    """INS-8: the agents as they are, with what the task is given: they answer, and the key is outside."""
+    need(name)
     host, path, says, field, command = AGENTS[name]
-    lab.dns.set(host, A=[ALLOWED])
-    key = KEY if name == "claude" else f"sk-proj-Re4l{secrets.token_hex(20)}"
-    product.environment["PATH"] = f"{REAL}:{product.environment['PATH']}"
-    for variable in ("ANTHROPIC_API_KEY",) if name == "claude" else ("OPENAI_API_KEY", "CODEX_API_KEY"):
-        product.environment[variable] = key
-    with HttpsSite(lab.listener(ALLOWED, 443), [host], product.home) as site:
+    site, options = agent_at(product, lab, [host])
+    variables, key = KEYS[name]
+    product.environment.update(dict.fromkeys(variables, key))
+    with site:
         site.pages[path] = ("text/event-stream", says)
-        product.environment.update(trusting(site.ca_file))
-        share = ("--share", f"{os.path.realpath(REAL)}:ro")
-        done = product.run("--harness", name, "--profile", "closed", *share, "--", *command, timeout=120)
+        done = product.run("--harness", name, *options, "--", *command, timeout=120)
     assert "hello from the lab" in done.stdout, done.stdout + done.stderr
     assert key not in done.stdout + done.stderr
     calls = [head for asked, head in zip(site.requests, site.heads, strict=True) if asked.startswith(f"POST {path}")]
     assert calls, site.requests
     assert all(key in head[field] for head in calls)
     assert f"net: {host}:443 · inspected (harness:{name})" in net_lines(done)
+
+
+@real
+def test_gemini_is_told_why_it_may_not_search(product: Product, lab: Lab) -> None:
+    """INS-8: its tool asks the service for a search, the service's own error says what was refused, and it goes on."""
+    need("gemini")
+    host, path, _says, _field, command = AGENTS["gemini"]
+    site, options = agent_at(product, lab, [host])
+    product.environment["GEMINI_API_KEY"] = KEYS["gemini"][1]
+
+    def answered(_site: HttpsSite, _method: str, _path: str, body: bytes) -> bytes:
+        wants = {"functionCall": {"name": "google_web_search", "args": {"query": "the weather"}}}
+        return gemini_says({"text": "hello from the lab"} if b"functionResponse" in body else wants)
+
+    with site:
+        site.takes[path] = answered
+        done = product.run("--harness", "gemini", *options, "--", *command, "--approval-mode", "yolo", timeout=120)
+    assert "hello from the lab" in done.stdout, done.stdout + done.stderr
+    assert "it has the tool 'googleSearch', which the service carries out" in done.stderr
+    assert {asked.partition("?")[0] for asked in site.requests} == {f"POST {path}"}
+    assert any(found[0] == f"{host}:443" for found in refused_calls(product))
+
+
+@real
+def test_gemini_signed_in_with_google(product: Product, lab: Lab) -> None:
+    """INS-8, POL-12: it renews its sign-in and calls the other service, which is looked at as well."""
+    need("gemini")
+    api = "cloudcode-pa.googleapis.com"
+    site, options = agent_at(product, lab, [api, "oauth2.googleapis.com"])
+    home = product.home / ".gemini"
+    home.mkdir()
+    (home / "oauth_creds.json").write_text(json.dumps({"refresh_token": "1//r", "expiry_date": 1}))
+    (home / "settings.json").write_text(json.dumps({"security": {"auth": {"selectedType": "oauth-personal"}}}))
+    answers = {
+        "/tokeninfo": b'{"expires_in": 3600, "scope": "a"}',
+        "/token": b'{"access_token": "ya29.new", "expires_in": 3600, "token_type": "Bearer"}',
+        "/v1internal:loadCodeAssist": b'{"currentTier": {"id": "free-tier"}, "cloudaicompanionProject": "p1"}',
+        "/v1internal:stream": b'data: {"response": ' + GEMINI_SAYS[6:].strip() + b"}\r\n\r\n",
+        "/v1internal:": b"{}",
+    }
+    with site:
+        site.takes.update({path: lambda *_, text=text: text for path, text in answers.items()})
+        command = ("gemini", "--skip-trust", "-m", "gemini-2.5-flash", "-p", "say hello")
+        done = product.run("--harness", "gemini", *options, "--", *command, timeout=120)
+    assert "hello from the lab" in done.stdout, done.stdout + done.stderr
+    asked = dict(zip(site.requests, site.heads, strict=True))
+    assert asked["POST /v1internal:streamGenerateContent?alt=sse"]["authorization"] == "Bearer ya29.new"
+    lines = net_lines(done)
+    assert any(line.startswith(f"net: {api}:443 · inspected (harness:gemini)") for line in lines)
+    assert not any("refused" in line for line in lines if api in line), lines

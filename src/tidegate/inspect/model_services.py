@@ -212,6 +212,26 @@ GOOGLE = Service(
     ),
 )
 
+CODE_ASSIST = Service(
+    "code-assist",
+    (
+        # The same calls one level down: {"model", "project", "request": {...}}.
+        *_look(GENERATE, "/v1internal:generateContent", "/v1internal:streamGenerateContent"),
+        *_look(GENERATE, "/v1internal:countTokens"),
+        # Who is signed in, what is left, what an administrator set; a setting of the account is read and not changed.
+        *_told("/v1internal:loadCodeAssist", "/v1internal:onboardUser", "/v1internal:fetchAdminControls"),
+        *_told("/v1internal:listExperiments", "/v1internal:retrieveUserQuota"),
+        *_get("/v1internal:getCodeAssistGlobalUserSetting", "/v1internal/operations/*"),
+        *_told("/v1internal:recordCodeAssistMetrics"),
+    ),
+    "google",
+    queries=("alt",),
+    sources=(
+        "https://github.com/google-gemini/gemini-cli/blob/main/packages/core/src/code_assist/server.ts",
+        "https://www.npmjs.com/package/@google/gemini-cli",  # as 0.61.0 has it
+    ),
+)
+
 FACTORY = Service(
     "factory",
     (
@@ -241,5 +261,5 @@ FACTORY = Service(
     ),
 )
 
-SERVICES = {service.name: service for service in (ANTHROPIC, OPENAI, CODEX, GOOGLE, FACTORY)}
+SERVICES = {service.name: service for service in (ANTHROPIC, OPENAI, CODEX, GOOGLE, CODE_ASSIST, FACTORY)}
 """By the names that policy.model_hosts has for them."""

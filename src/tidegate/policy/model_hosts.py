@@ -28,6 +28,7 @@ MODEL_HOSTS = {
     **dict.fromkeys((f"{region}.api.openai.com" for region in ("us", "eu", "au", "in", "jp", "ae")), "openai"),
     "chatgpt.com": "codex",
     "generativelanguage.googleapis.com": "google",
+    "cloudcode-pa.googleapis.com": "code-assist",
     "api.factory.ai": "factory",
     "api.eu.factory.ai": "factory",
     "app.factory.ai": "factory",

@@ -10,6 +10,7 @@ import pytest
 from tidegate.inspect.model_guard import find_call, why_head_refused, why_refused
 from tidegate.inspect.model_services import (
     ANTHROPIC,
+    CODE_ASSIST,
     CODEX,
     FACTORY,
     GENERATE,
@@ -79,6 +80,7 @@ PASSES: list[tuple[Shape, Any]] = [
     (GENERATE, google({"inlineData": {"mimeType": "a/b", "data": "AA"}}, tools=[{"function_declarations": []}])),
     (GENERATE, google({"functionCall": {"name": "f", "args": {"fileData": {"fileUri": "x"}, "urlContext": 1}}})),
     (GENERATE, google({"functionResponse": {"name": "f", "response": {"fileData": {"fileUri": "x"}}}})),
+    (GENERATE, {"model": "m", "project": "p", "request": google(tools=[{"functionDeclarations": [{"name": "f"}]}])}),
 ]  # fmt: skip
 
 REFUSED: list[tuple[Shape, Any, str]] = [
@@ -142,6 +144,9 @@ REFUSED: list[tuple[Shape, Any, str]] = [
     (GENERATE, google({"file_data": {"file_uri": "https://x"}}), "fileData"),
     (GENERATE, google({"functionResponse": {"name": "f", "parts": [{"fileData": {"fileUri": "x"}}]}}), "fileData"),
     (GENERATE, google(cachedContent="cachedContents/1"), "cachedContent"),
+    (GENERATE, {"model": "m", "request": google(cachedContent="cachedContents/1")}, "cachedContent"),
+    (GENERATE, {"model": "m", "request": google(tools=[{"googleSearch": {}}])}, "googleSearch"),
+    (GENERATE, {"model": "m", "request": google({"fileData": {"fileUri": "https://x"}})}, "fileData"),
     (GENERATE, [google()], "no object"),
 ]
 
@@ -178,6 +183,9 @@ def test_what_two_readers_could_read_differently_is_refused() -> None:
         (CODEX, "GET", "/backend-api/codex/models?client_version=0.171.0"),
         (GOOGLE, "POST", "/v1beta/models/gemini-2.5-pro:streamGenerateContent"),
         (GOOGLE, "POST", "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse&key=x"),
+        (CODE_ASSIST, "POST", "/v1internal:streamGenerateContent?alt=sse"),
+        (CODE_ASSIST, "POST", "/v1internal:loadCodeAssist"),
+        (CODE_ASSIST, "GET", "/v1internal/operations/x.1"),
         (FACTORY, "POST", "/api/llm/a/v1/messages"),
         (FACTORY, "POST", "/api/sessions/3f-1/message/create"),
         (FACTORY, "GET", "/api/billing/limits"),
@@ -228,6 +236,9 @@ def test_what_agents_call_is_known(service: Service, method: str, path: str) -> 
         (OPENAI, "GET", "/v1/responses/resp_1"),
         (GOOGLE, "POST", "/v1beta/models/x:batchGenerateContent"),
         (GOOGLE, "POST", "/v1beta/models/:generateContent"),
+        (CODE_ASSIST, "POST", "/v1internal:setCodeAssistGlobalUserSetting"),
+        (CODE_ASSIST, "POST", "/v1internal:generateContent?$httpMethod=GET"),
+        (CODE_ASSIST, "POST", "/v1internal:generateContent:loadCodeAssist"),
         (GOOGLE, "POST", "/upload/v1beta/files"),
         (GOOGLE, "POST", "/v1beta/cachedContents"),
     ],

@@ -7,6 +7,17 @@ the key with which alone it joins, and which of them are its model API.
 from __future__ import annotations
 
 HARNESSES: dict[str, tuple[str, str, bool, tuple[tuple[str, bool, str], ...], tuple[str, ...]]] = {
+    "aider": (
+        "Aider",
+        "aider",
+        True,
+        (
+            ("api.anthropic.com:443", False, "ANTHROPIC_API_KEY"),
+            ("api.openai.com:443", False, "OPENAI_API_KEY"),
+            ("generativelanguage.googleapis.com:443", False, "GEMINI_API_KEY"),
+        ),
+        ("api.anthropic.com:443", "api.openai.com:443", "generativelanguage.googleapis.com:443"),
+    ),
     "claude": (
         "Claude Code",
         "claude",
@@ -29,6 +40,13 @@ HARNESSES: dict[str, tuple[str, str, bool, tuple[tuple[str, bool, str], ...], tu
         ),
         ("api.openai.com:443", "chatgpt.com:443"),
     ),
+    "cursor": (
+        "Cursor",
+        "cursor-agent",
+        False,
+        (("api2.cursor.sh:443", False, ""),),
+        ("api2.cursor.sh:443",),
+    ),
     "droid": (
         "Factory Droid",
         "droid",
@@ -44,7 +62,18 @@ HARNESSES: dict[str, tuple[str, str, bool, tuple[tuple[str, bool, str], ...], tu
         "Gemini CLI",
         "gemini",
         True,
-        (("generativelanguage.googleapis.com:443", False, ""),),
-        ("generativelanguage.googleapis.com:443",),
+        (
+            ("generativelanguage.googleapis.com:443", True, ""),
+            ("cloudcode-pa.googleapis.com:443", True, ""),
+            ("oauth2.googleapis.com:443", True, ""),
+        ),
+        ("generativelanguage.googleapis.com:443", "cloudcode-pa.googleapis.com:443"),
+    ),
+    "opencode": (
+        "OpenCode",
+        "opencode",
+        True,
+        (),
+        (),
     ),
 }

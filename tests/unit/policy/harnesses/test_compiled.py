@@ -52,14 +52,17 @@ def test_every_host_says_what_it_is_for_and_how_that_is_known(name: str) -> None
 
 
 def test_those_that_there_are() -> None:
-    """Claude Code and Codex have their model's API verified, the others none (POL-12)."""
-    assert set(HARNESSES) == {"claude", "codex", "droid", "gemini"}
+    """Claude Code, Codex and Gemini CLI have their model's API verified, the others none (POL-12)."""
+    assert set(HARNESSES) == {"aider", "claude", "codex", "cursor", "droid", "gemini", "opencode"}
     apis = {name: [host.rule for host in harnesses.built_in(name).own_model_api] for name in HARNESSES}  # type: ignore[union-attr]
     assert apis == {
+        "aider": [],
         "claude": ["api.anthropic.com:443"],
         "codex": ["api.openai.com:443", "chatgpt.com:443"],
+        "cursor": [],
         "droid": [],
-        "gemini": [],
+        "gemini": ["generativelanguage.googleapis.com:443", "cloudcode-pa.googleapis.com:443"],
+        "opencode": [],
     }
 
 

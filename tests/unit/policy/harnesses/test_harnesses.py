@@ -151,7 +151,7 @@ def test_some_of_its_hosts() -> None:
 
 def test_those_that_come_along() -> None:
     """Each is found by its name and by its command, and by nothing else."""
-    assert HARNESS_NAMES == ("claude", "codex", "droid", "gemini")
+    assert HARNESS_NAMES == ("aider", "claude", "codex", "cursor", "droid", "gemini", "opencode")
     for name in HARNESS_NAMES:
         harness = built_in(name)
         assert harness is not None
@@ -160,3 +160,15 @@ def test_those_that_come_along() -> None:
     for other in ("", "Claude", "claude2", "claude.exe", "/usr/bin/claude"):
         assert built_in(other) is None
         assert built_in_for(other) is None
+
+
+def test_one_without_hosts_and_one_that_knows_no_proxies_come_along() -> None:
+    """POL-12: OpenCode's depend on its provider; Cursor's agent finds its way by capture alone."""
+    opencode, cursor, claude = built_in("opencode"), built_in("cursor"), built_in("claude")
+    assert opencode is not None
+    assert cursor is not None
+    assert claude is not None
+    assert (opencode.hosts, opencode.model_api, opencode.proxy_aware) == ((), (), True)
+    assert (cursor.command, cursor.proxy_aware, claude.proxy_aware) == ("cursor-agent", False, True)
+    assert harness_layer(opencode).rows == ()
+    assert [host for one in (cursor, built_in("aider"), built_in("droid")) for host in one.hosts if host.verified] == []  # type: ignore[union-attr]
