@@ -91,8 +91,9 @@ def _join(engine: Engine, attached: Attached, task: str, capture: str, *, again:
     from tidegate.holds.container.transport import Way
     from tidegate.holds.inside import PORTS
     from tidegate.holds.name_files import own_names
+    from tidegate.runtime.first_message import lower
     from tidegate.runtime.server_link import need_server
-    from tidegate.runtime.task import GATE_PORT, lower
+    from tidegate.runtime.task import GATE_PORT
 
     state = state_folder(os.environ)
     link = need_server(state, say, "tidegate attach")

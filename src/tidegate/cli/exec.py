@@ -79,8 +79,8 @@ def exec_(argv: list[str]) -> int:
 def _run(task: str, options: RunOptions, stdio: StdioPlan) -> Ended:
     from tidegate.holds.name_files import own_names
     from tidegate.runtime.container_task import node_name
+    from tidegate.runtime.first_message import lower
     from tidegate.runtime.server_link import need_server
-    from tidegate.runtime.task import lower
     from tidegate.runtime.trust import extra_roots
 
     link = need_server(state_folder(os.environ), say, "tidegate exec")

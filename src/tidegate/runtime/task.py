@@ -17,11 +17,12 @@ from tidegate.model.verdict import Phase, Verdict
 from tidegate.runtime.channel import ASK, NO_ONE
 from tidegate.runtime.container_task import comeback_of, in_container, node_name, server_of, trusted_in, with_relay
 from tidegate.runtime.environment import task_environment, without_proxies
+from tidegate.runtime.first_message import about, first_message
 from tidegate.runtime.inspection import need_readable, only_registries, wants_inspection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from tidegate.holds.hold import Container, Hold, LaunchSpec
@@ -33,10 +34,12 @@ if TYPE_CHECKING:
     from tidegate.runtime.alone import AloneBook
     from tidegate.runtime.link import Link
     from tidegate.runtime.outcome import Outcome
+    from tidegate.runtime.root_pool import RootPool
     from tidegate.runtime.secret_store import Stored
     from tidegate.runtime.server_link import ServerLink
     from tidegate.runtime.signals import SignalInbox
     from tidegate.runtime.ssh_keys import KeyUse, SshKeys
+    from tidegate.runtime.trust import TrustFiles
 
 GATE_HOST = "127.0.0.1"
 SHARES_LOOPBACK = ("landlock",)
@@ -106,19 +109,6 @@ class Ended(Value):
         ]
 
 
-_PROXY_VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
-
-
-def proxies_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that name the operator's own upstream proxies (GAT-8), in either case."""
-    return {name: value for name, value in environ.items() if name.upper() in _PROXY_VARIABLES}
-
-
-def lower(names: Iterable[str]) -> tuple[str, ...]:
-    """Return names in the form in which the gate compares them."""
-    return tuple(name.lower() for name in names)
-
-
 def run_behind_gate(
     order: Order,
     policy: Policy | None,
@@ -138,54 +128,19 @@ def run_behind_gate(
         StartError: when it cannot start as asked; nothing of it has run and nothing is left behind.
     """
     from tidegate.holds.hold import gate_port
-    from tidegate.policy.snapshot import to_plain
     from tidegate.runtime.front import Front
-    from tidegate.runtime.services import Services
 
     setup = policy.setup if policy is not None else order.setup
     first = Phase.INSTALL.value if setup else order.phase
     captured = order.capture != OFF
     port = gate_port(hold)
-    ports = [one.port for one in order.publish]
-    if hold.name in SHARES_LOOPBACK:  # a service of this machine is met at the proxy only
-        met: Mapping[str, tuple[tuple[str, int], ...]] = dict.fromkeys((first, order.phase), ())
-    elif policy is None:
-        met = order.met
-    else:
-        met = {phase: Services(policy, Phase(phase), ports).met for phase in {first, order.phase}}
+    met = _met(order, policy, hold.name, first)
     names = own_names(node_name(order.container)) if captured else ()
-    pool = None
-    if link.authority or order.secrets or (policy is not None and wants_inspection(policy)):
-        from tidegate.runtime.trust import need_roots, roots_pool
-
-        bare = policy is not None and only_registries(policy) and not (link.authority or order.secrets or order.keys)
-        pool = roots_pool(order.environ) if bare else need_roots(order.environ, secrets=bool(order.secrets))
+    pool = _roots_of(order, policy, link)
     roots = pool.pem if pool is not None else ""
     if policy is not None:
         need_readable(policy, order.secrets)
-    if policy is not None:
-        link.configure(
-            {
-                "task": order.task,
-                "phase": first,
-                "policy": to_plain(policy),
-                "log": order.log,
-                "rotate": order.rotate,
-                "environment": proxies_of(order.environ),
-                "protected_ports": (),
-                "own_names": lower(names),
-                "met": met,
-                "publish": tuple((one.addresses, one.port, one.inside, one.named) for one in order.publish),
-                "ask": order.ask,
-                "state": order.state,
-                "home": order.environ.get("HOME", "/"),
-                "wait_seconds": order.wait_seconds,
-                "roots": roots,
-                "secrets": tuple(secret.name for secret in order.secrets),
-                "keys": tuple((key.variable, key.hosts, key.place, key.field) for key in order.keys),
-                **_about(order, hold.name),
-            }
-        )
+        link.configure(first_message(order, policy, hold.name, first, names=names, met=met, roots=roots))
     asking = None
     if order.ask == ASK:
         from tidegate.runtime.ask_screen import AskScreen
@@ -193,31 +148,11 @@ def run_behind_gate(
         asking = AskScreen(link, " ".join(order.command), clock)
     trusted, files = roots, None
     if pool:
-        from tidegate.runtime.trust import TrustFiles, with_own_roots
-
-        # While the gate makes its authority.
-        if order.container is None:
-            files = TrustFiles(with_own_roots(pool, order.environ))
-        else:
-            files = TrustFiles(*trusted_in(hold.name, order.container.image, order.environ, order.state))
+        files = _trust_files(pool, order, hold.name)  # while the gate makes its authority
         trusted = files.roots
         link.confirm_known()
         link.cover(order.environ)
-    caller = order.environ | link.variables
-    if order.container is not None:
-        given = (*order.secrets, *order.keys)
-        own = {name: link.variables[name] for name in link.own or (secret.variable for secret in given)}
-        caller = in_container(hold, order.container, caller) | own
-    environment = task_environment(
-        caller,
-        task=order.task,
-        host=GATE_HOST,
-        port=port,
-        own_loopback=hold.name not in (*SHARES_LOOPBACK, "uid"),  # GAT-10: there it is the machine's
-        capture=captured,
-        own_names=(OWN4, OWN6, *names) if captured else (),
-    )
-
+    environment = _environment_of(order, hold, link, port, (OWN4, OWN6, *names) if captured else ())
     trust: tuple[tuple[str, bytes], ...] = ()
     if files is not None:
         from tidegate.runtime.trust import trusting
@@ -279,7 +214,66 @@ def run_behind_gate(
         front = launch(order.command, order.phase, stdio)
         gc.enable()
         kept_from = front.run(), ""
-    outcome, sentence = kept_from
+    outcome, not_begun = kept_from
+    return _ended(order, link, outcome, not_begun, clock)
+
+
+def _met(order: Order, policy: Policy | None, hold: str, first: str) -> Mapping[str, tuple[tuple[str, int], ...]]:
+    """Return, for each phase of the run, the services of this machine that it meets on its own loopback."""
+    if hold in SHARES_LOOPBACK:  # they are met at the proxy only
+        return dict.fromkeys((first, order.phase), ())
+    if policy is None:
+        return order.met
+    from tidegate.runtime.services import Services
+
+    ports = [one.port for one in order.publish]
+    return {phase: Services(policy, Phase(phase), ports).met for phase in {first, order.phase}}
+
+
+def _roots_of(order: Order, policy: Policy | None, link: Link) -> RootPool | None:
+    """Return what destinations are verified against, None where nothing is read inside TLS.
+
+    Raises:
+        StartError: where there is nothing to verify them against, and something but registries is to be read.
+    """
+    if not (link.authority or order.secrets or (policy is not None and wants_inspection(policy))):
+        return None
+    from tidegate.runtime.trust import need_roots, roots_pool
+
+    if policy is not None and only_registries(policy) and not (link.authority or order.secrets or order.keys):
+        return roots_pool(order.environ)
+    return need_roots(order.environ, secrets=bool(order.secrets))
+
+
+def _trust_files(pool: RootPool, order: Order, hold: str) -> TrustFiles:
+    """Return the files by which the task is told whom to trust; in a container the roots are those of its image."""
+    from tidegate.runtime.trust import TrustFiles, with_own_roots
+
+    if order.container is None:
+        return TrustFiles(with_own_roots(pool, order.environ))
+    return TrustFiles(*trusted_in(hold, order.container.image, order.environ, order.state))
+
+
+def _environment_of(order: Order, hold: Hold, link: Link, port: int, own: tuple[str, ...]) -> dict[str, str]:
+    """Return the variables of the command; `own` are the addresses and names that lead to the task itself."""
+    caller = order.environ | link.variables
+    if order.container is not None:
+        given = (*order.secrets, *order.keys)
+        stand_ins = {name: link.variables[name] for name in link.own or (secret.variable for secret in given)}
+        caller = in_container(hold, order.container, caller) | stand_ins
+    return task_environment(
+        caller,
+        task=order.task,
+        host=GATE_HOST,
+        port=port,
+        own_loopback=hold.name not in (*SHARES_LOOPBACK, "uid"),  # GAT-10: there it is the machine's
+        capture=order.capture != OFF,
+        own_names=own,
+    )
+
+
+def _ended(order: Order, link: Link, outcome: Outcome, not_begun: str, clock: Callable[[], float]) -> Ended:
+    """Return how the run went, with what its gate counted; where that was lost, with what is in the journal."""
     counted = link.finish()
     if counted is None:
         if link.left_open:
@@ -294,7 +288,7 @@ def run_behind_gate(
         rows, more = _rows_from_log(order.log)
     else:
         rows, more = counted
-    return Ended(outcome, tuple(rows), more, sentence)
+    return Ended(outcome, tuple(rows), more, not_begun)
 
 
 def run_without_gate(
@@ -317,7 +311,7 @@ def run_without_gate(
     if link is not None and not link.known:
         link.configure(
             {"task": order.task, "phase": order.phase, "policy": None, "log": "", "rotate": True, "own_names": ()}
-            | _about(order, hold.name)
+            | about(order, hold.name)
         )
         link.confirm_known()
     book = None
@@ -344,15 +338,10 @@ def _book(order: Order, hold: str) -> AloneBook:
     from tidegate.runtime.alone import AloneBook
     from tidegate.runtime.outcome import say
 
-    about = {"task": order.task, "phase": order.phase, "state": order.state, **_about(order, hold)}
-    book = AloneBook(about, clock=time.time, warn=say)  # noqa: TID251  the clock comes in here
+    shown = {"task": order.task, "phase": order.phase, "state": order.state, **about(order, hold)}
+    book = AloneBook(shown, clock=time.time, warn=say)  # noqa: TID251  the clock comes in here
     book.begin()
     return book
-
-
-def _about(order: Order, hold: str) -> dict[str, Any]:
-    """What a server shows of a task."""
-    return {"command": order.command, "folder": order.folder, "hold": hold}
 
 
 def _spec(order: Order, environment: dict[str, str], stdio: StdioPlan) -> LaunchSpec:

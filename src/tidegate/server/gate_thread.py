@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tidegate.gate.gate import Gate
 from tidegate.gate.upstream import upstream_from_environment
+from tidegate.runtime.first_message import proxies_of
 from tidegate.runtime.pulse import TICK
-from tidegate.runtime.task import proxies_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
