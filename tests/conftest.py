@@ -14,7 +14,13 @@ from tidegate.holds import linux
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytest_plugins = ["tests.lab.plugin", "tests.client_programs", "tests.engines", "tests.holds.launcher"]
+pytest_plugins = [
+    "tests.leftovers",
+    "tests.lab.plugin",
+    "tests.client_programs",
+    "tests.engines",
+    "tests.holds.launcher",
+]
 
 # A deadline would measure the machine: the suite runs in parallel, on whatever CI has.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -167,6 +167,29 @@ def is_told(channel: Channel, seconds: float) -> bool:
 THROUGH = "export http_proxy=http://127.0.0.1:3128;"
 
 
+def assert_closed(world: World, channel: Channel) -> None:
+    """What a worker asks of the gate has no answer: its client ends by itself (1), not by a signal or our patience."""
+    said = world.sh(channel, f"{THROUGH} timeout 30 wget -q -O- http://a.test/ 2>&1; echo ended with $?")
+    assert said.splitlines()[-1] == "ended with 1", said
+    assert "it is a.test" not in said
+
+
+def until_it_serves(world: World, gate: Serving) -> Channel:
+    """A way whose certificate lasts just so long that it is still good once a worker has asked by it.
+
+    How long that takes is the machine's matter: where it was too short, it is tried with a longer one.
+    """
+    for life in (8.0, 20.0, 60.0):
+        try:
+            channel = world.open("vm", gate, life=life)
+        except StartError:
+            continue
+        if "it is a.test" in world.sh(channel, f"{THROUGH} wget -q -O- http://a.test/ 2>&1; true"):
+            return channel
+        channel.close()
+    raise AssertionError("no way served within a minute")
+
+
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_the_gate_is_all_there_is(world: World, gate: Serving, transport: str) -> None:
     """HLD-4: what is allowed answers, what is not is refused by the gate, and loopback is the only interface."""
@@ -174,11 +197,14 @@ def test_the_gate_is_all_there_is(world: World, gate: Serving, transport: str) -
     said = world.sh(
         channel,
         f"ip link | grep -c mtu; {THROUGH} wget -q -O- http://a.test/; wget -q -O- http://b.test/ 2>&1;"
-        " unset http_proxy; wget -q -T 3 -O- http://1.2.3.5/ 2>&1 || echo no way; nslookup a.test 2>&1 | tail -1",
+        " unset http_proxy; timeout 10 wget -q -O- http://1.2.3.5/ 2>&1; echo directly: $?",
     )
     assert said.splitlines()[:2] == ["1", "it is a.test"], said
     assert "403" in said
-    assert "no way" in said
+    assert said.splitlines()[-2:] == [
+        "wget: can't connect to remote host (1.2.3.5): Network is unreachable",
+        "directly: 1",
+    ]
     assert "it is b.test" not in said
     assert not is_told(channel, 0)
     channel.close()
@@ -256,15 +282,14 @@ def test_the_task_is_told_at_once_that_its_way_is_broken(
         assert is_told(channel, 30)
         assert watch.seconds < 1.0
     if part in ("carrier", "listener"):
-        assert "a.test" not in world.sh(channel, f"{THROUGH} wget -T 3 -q -O- http://a.test/ 2>&1; true")
+        assert_closed(world, channel)
 
 
 def test_after_its_days_the_route_is_gone(world: World, gate: Serving) -> None:
     """HLD-4 (c), HLD-7: the certificate expires while the task runs: the owner is told, and nothing passes."""
-    channel = world.open("vm", gate, life=8.0)
-    assert world.sh(channel, f"{THROUGH} wget -q -O- http://a.test/").strip() == "it is a.test"
-    assert is_told(channel, 20)
-    assert "a.test" not in world.sh(channel, f"{THROUGH} wget -T 3 -q -O- http://a.test/ 2>&1; true")
+    channel = until_it_serves(world, gate)
+    assert is_told(channel, 120)
+    assert_closed(world, channel)
     log = (world.state / door_link.LOG).read_text()
     assert "seven days" in log
 

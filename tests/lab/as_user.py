@@ -31,6 +31,7 @@ def reveal(paths: set[str]) -> None:
     """Make the paths reachable for everyone, in a private mount namespace."""
     namespaces.unshare(namespaces.CLONE_NEWNS)
     namespaces.private_mounts()
+    mask = os.umask(0o022)  # the stand-ins are everybody's to enter, whatever the caller's mask
     closed: dict[str, list[tuple[str, int]]] = {}
     for path in paths:
         ancestor = closed_ancestor(path)
@@ -42,6 +43,7 @@ def reveal(paths: set[str]) -> None:
             os.makedirs(path, exist_ok=True)
             namespaces.mount(f"/proc/self/fd/{fd}", path, flags=namespaces.MS_BIND | namespaces.MS_REC)
             os.close(fd)
+    os.umask(mask)
 
 
 def main(argv: list[str]) -> None:

@@ -150,7 +150,8 @@ def test_a_folder_in_the_place_of_the_tasks_folder_is_not_entered(product: Produ
         folder.symlink_to(other)
         linked = server.tidegate(*touch)
         folder.unlink()
-        folder.mkdir(mode=0o777)
+        folder.mkdir()
+        folder.chmod(0o777)
         replaced = server.tidegate(*touch)
         for done in (linked, replaced):
             assert (done.returncode, done.stderr.count("\n")) == (78, 1)

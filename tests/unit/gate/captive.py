@@ -13,6 +13,7 @@ local`), and listeners stand on the ports themselves.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -29,6 +30,7 @@ from tests.lab import links, namespaces
 from tidegate.gate.original import ADDRESSED, REDIRECTED
 
 CAPTURE, DNS_UDP, DNS_TCP = 15001, 15053, 15054
+_PATIENCE = 120  # seconds, for a program inside
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 _RULES = f"""
 table inet capture {{
@@ -80,10 +82,12 @@ def _serve(control: socket.socket) -> None:
                         sock.listen(512)
                 fds = [sock.detach()]
             else:
-                done = subprocess.run(do["argv"], capture_output=True, text=True, check=False, timeout=30)
+                done = subprocess.run(do["argv"], capture_output=True, text=True, check=False, timeout=_PATIENCE)
                 answer = [done.returncode, done.stdout, done.stderr]
         except OSError as error:
             answer = {"errno": error.errno}
+        except subprocess.TimeoutExpired:
+            answer = {"errno": errno.ETIMEDOUT}
         socket.send_fds(control, [json.dumps(answer).encode()], fds)
         for fd in fds:
             os.close(fd)
@@ -124,7 +128,7 @@ class Captive:
 
     def _mount_etc(self) -> None:
         for name, text in (
-            ("resolv.conf", "nameserver 127.0.0.1\noptions timeout:2 attempts:1\n"),
+            ("resolv.conf", "nameserver 127.0.0.1\noptions timeout:20 attempts:1\n"),
             ("hosts", "127.0.0.1 localhost\n"),
             ("nsswitch.conf", "hosts: files dns\n"),
         ):

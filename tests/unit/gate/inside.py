@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import ssl
-import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -103,10 +101,3 @@ def inside(lab: Lab, serve: Callable[..., Serving]) -> Callable[..., Inside]:
         return Inside(gate, roots, secrets)
 
     return start
-
-
-def scratch() -> str:
-    """A file name for whoever needs one."""
-    handle, path = tempfile.mkstemp(prefix="tidegate-inside-")
-    os.close(handle)
-    return path

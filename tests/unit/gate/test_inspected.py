@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import os
 import shutil
 import socket
 import ssl
@@ -20,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from tests.unit.gate.inside import Inside, answer, get, inside, read_all, scratch
+from tests.unit.gate.inside import Inside, answer, get, inside, read_all
 from tests.unit.gate.kit import client_hello, read_exactly, read_head, small
 from tidegate.model.reason import Reason
 from tidegate.model.rule import Layer, Origin, RuleLimits, only
@@ -206,18 +205,17 @@ def refused(gate: Inside, reason: Reason) -> bytes:
         ("client-only", b"unsuitable certificate purpose"),
     ],
 )
-def test_a_destination_that_does_not_verify_is_refused(lab: Lab, inside: Start, kind: str, said: bytes) -> None:
+def test_a_destination_that_does_not_verify_is_refused(
+    lab: Lab, inside: Start, tmp_path: Path, kind: str, said: bytes
+) -> None:
     """INS-3: a bad certificate of each kind: no request leaves; 502 inside TLS and the journal name the reason."""
     now = dt.datetime.now(dt.UTC)
     trusted, other = trustme.CA(), trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     if kind in {"self-signed", "client-only"}:
         chain, roots = made(client_only=kind == "client-only")
-        path = scratch()
-        with open(path, "wb") as file:
-            file.write(chain)
-        context.load_cert_chain(path)
-        os.unlink(path)
+        (tmp_path / "chain.pem").write_bytes(chain)
+        context.load_cert_chain(tmp_path / "chain.pem")
     else:
         issuer = other if kind == "untrusted" else trusted
         until = now - dt.timedelta(days=1) if kind == "expired" else None

@@ -14,7 +14,7 @@ import trustme
 from hyperframe.frame import GoAwayFrame
 
 from tests.coded import coded
-from tests.unit.gate.inside import Inside, inside, scratch
+from tests.unit.gate.inside import Inside, inside
 from tests.unit.gate.kit import wait
 from tests.unit.gate.test_inner_streams import GET, Talk, site, talk
 from tests.unit.gate.test_secrets_inside import BEARER, NONE, STANDS, TOKEN, VALUE
@@ -24,6 +24,7 @@ from tidegate.model.verdict import How
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
     from typing import Any
 
     from tests.h2_site import H2Site
@@ -97,7 +98,7 @@ def test_games_with_fields_get_no_value_out(talk: Any, site: tuple[H2Site, str],
     assert site[0].requests == []
 
 
-def test_httpx_and_curl_over_http2(inside: Start, site: tuple[H2Site, str]) -> None:
+def test_httpx_and_curl_over_http2(inside: Start, site: tuple[H2Site, str], tmp_path: Path) -> None:
     """INS-3: real clients: what they ask for compressed comes, read and clean."""
     gate = inside("a.test:443", roots=site[1], secrets=TOKEN, limit=NONE)
     site[0].answers["/z"] = ([(":status", "200"), ("content-encoding", "gzip")], coded(b"key " + VALUE, "gzip"), [])
@@ -108,12 +109,11 @@ def test_httpx_and_curl_over_http2(inside: Start, site: tuple[H2Site, str]) -> N
     curl = shutil.which("curl")
     if curl is None:
         pytest.skip("curl is not installed")
-    bundle = scratch()
-    with open(bundle, "w", encoding="ascii") as file:
-        file.write(gate.trusted)
+    bundle = tmp_path / "roots.pem"
+    bundle.write_text(gate.trusted, encoding="ascii")
     done = subprocess.run(
-        [curl, "-sS", "--http2", "--compressed", "--cacert", bundle, "-x", proxy, "-H", BEARER, "-w", "%{http_version}",
-         "https://a.test/z"], capture_output=True, timeout=60, check=False,
+        [curl, "-sS", "--http2", "--compressed", "--cacert", str(bundle), "-x", proxy, "-H", BEARER,
+         "-w", "%{http_version}", "https://a.test/z"], capture_output=True, timeout=60, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, b"key " + STANDS + b"2"), done.stderr
     assert [dict(fields)["authorization"] for fields in site[0].requests] == [f"Bearer {VALUE.decode()}"] * 2

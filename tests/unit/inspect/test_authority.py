@@ -277,6 +277,7 @@ def test_other_stacks_verify_it_and_only_for_its_name(client: str, site: Site, t
     keep = ("PATH", "HOME", "GOFLAGS", "LANG")
     env = {name: os.environ[name] for name in keep if name in os.environ}
     env |= {"GO111MODULE": "off"}
+    env.setdefault("HOME", str(tmp_path))  # a service has none, and go keeps what it builds below it
     out = [
         subprocess.run(
             argv,

@@ -26,7 +26,8 @@ ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the admini
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the administrator's file is looked for."""
     folder = tmp_path / "etc"
-    folder.mkdir(mode=0o755)
+    folder.mkdir()
+    folder.chmod(0o755)
     monkeypatch.setattr(administrator, "FOLDER", str(folder))
     monkeypatch.setattr(administrator, "FILE", str(folder / "policy.yaml"))
     return folder / "policy.yaml"
@@ -160,8 +161,11 @@ def test_nobody_starts_what_is_locked(tmp_path: Path, isolated: None, *, user: b
     """POL-8: the real command under a real /etc/tidegate: exit 78 with one line; its neighbour without a lock runs."""
     assert isolated is None
     etc = tmp_path / "upper" / "tidegate"
-    etc.mkdir(parents=True, mode=0o755)
+    etc.mkdir(parents=True)
+    for path in (etc.parent, etc):
+        path.chmod(0o755)
     (etc / "policy.yaml").write_text("network: {runtime: {deny: [bad.test]}}\nlocked: [open, no-selftest]\n")
+    (etc / "policy.yaml").chmod(0o644)
     product = Product(tmp_path / "p", user=user)
     over = f'mount -t overlay overlay -o lowerdir={tmp_path / "upper"}:/etc /etc && exec "$@"'
 

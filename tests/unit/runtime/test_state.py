@@ -64,7 +64,8 @@ def test_what_is_no_folder_of_ours_is_refused(tmp_path: Path, kind: str) -> None
 def test_an_open_folder_is_closed_to_others(tmp_path: Path) -> None:
     """A state folder made by hand with the usual umask becomes private before anything is written."""
     path = tmp_path / "tidegate"
-    path.mkdir(mode=0o755)
+    path.mkdir()
+    path.chmod(0o755)
     state.make_private_folder(str(path))
     assert path.stat().st_mode & 0o777 == 0o700
 
@@ -72,7 +73,8 @@ def test_an_open_folder_is_closed_to_others(tmp_path: Path) -> None:
 def test_a_folder_with_other_things_in_it_is_not_closed(tmp_path: Path) -> None:
     """XDG_STATE_HOME that points at something else by mistake: refused, and that something is left as it was."""
     path = tmp_path / "tidegate"
-    path.mkdir(mode=0o755)
+    path.mkdir()
+    path.chmod(0o755)
     (path / "precious").write_text("")
     with pytest.raises(StartError, match="open to others") as raised:
         state.make_private_folder(str(path))
