@@ -70,6 +70,7 @@ if TYPE_CHECKING:
 
 MOST_RESETS = 100  # beyond the streams that were answered: "rapid reset", CVE-2023-44487
 MOST_IDLE_FRAMES = 1000  # while nothing moves either way: the windows of a long answer are opened by as many
+_ENDLESS = "its interim answers do not end"
 _STAYS = frozenset((ALT_SVC, b"proxy-authorization", b"proxy-connection", b"proxy-authenticate", b"host"))
 
 
@@ -94,6 +95,8 @@ class Http2(Flow):
         self._authority = host_field(decision.destination, HTTPS_PORT)
         self._swap = Swap(secrets, decision.destination)
         self._resets = self._idle = self._moved = 0
+        self._idle_up = self._moved_up = 0  # of the destination
+        self._most_interim = limits.header_bytes
 
     @property
     def streams(self) -> int:
@@ -110,7 +113,7 @@ class Http2(Flow):
 
     def calm(self) -> None:
         """Take note that time has passed: who pings a quiet stream from time to time does not flood."""
-        self._idle = 0
+        self._idle = self._idle_up = 0
 
     # What the client says.
 
@@ -268,13 +271,21 @@ class Http2(Flow):
     def from_upstream(self, data: bytes) -> None:
         """Take plain bytes of the destination, likewise."""
         self._pieces = MOST_PIECES
+        if self.moved != self._moved_up:
+            self._moved_up = self.moved
+            self._idle_up = 0
         try:
             for event in self._upstream.hear(data):
                 if self.over:
                     return
+                self._idle_up += 1
                 self._on_upstream(event)
         except H2Error:
             self.upstream_ended(Reason.UPSTREAM_RESPONSE)
+            return
+        if self._idle_up > MOST_IDLE_FRAMES and not self.over:  # each of its pings is answered, whether it reads or not
+            self.upstream_ended(Reason.UPSTREAM_RESPONSE)
+            self._upstream.go_away(0, ErrorCodes.ENHANCE_YOUR_CALM)
 
     def _finish(self, stream: Stream | None, event: TrailersReceived | StreamEnded, *, up: bool) -> None:
         """Trailers of one direction, or its end."""
@@ -341,7 +352,13 @@ class Http2(Flow):
         except WireError as error:
             self._drop(stream, ErrorCodes.INTERNAL_ERROR, error.reason, error.detail)
             return
-        stream.line.down += sum(len(name) + len(value) for name, value in kept)
+        size = sum(len(name) + len(value) for name, value in kept)
+        stream.line.down += size
+        if not isinstance(event, ResponseReceived):
+            stream.interim += size
+            if stream.interim > self._most_interim:
+                self._drop(stream, ErrorCodes.PROTOCOL_ERROR, Reason.UPSTREAM_RESPONSE, _ENDLESS)
+                return
         self.moved += 1
         if isinstance(event, ResponseReceived):
             stream.answered = True

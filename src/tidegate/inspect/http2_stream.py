@@ -91,7 +91,9 @@ class Half:
 class Stream:
     """`asked` are the fields of the request; `look` is what holds room for its upload, if anything does."""
 
-    __slots__ = ("answered", "asked", "client", "down", "line", "look", "over_down", "over_up", "up", "upstream")
+    __slots__ = (
+        "answered", "asked", "client", "down", "interim", "line", "look", "over_down", "over_up", "up", "upstream",
+    )  # fmt: skip
 
     def __init__(self, client: int, upstream: int, line: Line, asked: Headers) -> None:
         self.client = client
@@ -102,4 +104,5 @@ class Stream:
         self.down = Half()
         self.look: Look | None = None
         self.answered = False
+        self.interim = 0  # bytes of interim answers
         self.over_up = self.over_down = False

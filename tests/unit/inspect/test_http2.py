@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -11,15 +12,17 @@ from h2.errors import ErrorCodes
 from h2.events import (
     ConnectionTerminated,
     DataReceived,
+    InformationalResponseReceived,
     RequestReceived,
     ResponseReceived,
     StreamReset,
     TrailersReceived,
 )
+from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 from hyperframe.frame import DataFrame
 
-from tidegate.inspect.http2 import Http2
+from tidegate.inspect.http2 import MOST_IDLE_FRAMES, Http2
 from tidegate.model.destination import parse_authority
 from tidegate.model.limits import DEFAULT_LIMITS
 from tidegate.model.reason import Reason
@@ -296,3 +299,39 @@ def test_an_answer_of_too_many_fields_is_not_passed_on() -> None:
     world.turn()
     assert world.lines[1].written[0][1] is Reason.BAD_REQUEST
     assert not [one for one in world.seen if isinstance(one, TrailersReceived)]
+
+
+def test_a_destination_that_floods_is_ended() -> None:
+    """INS-3, GAT-6: each of its pings is answered, whether it reads or not; what moves between them is no flood."""
+    world = World()
+    world.ask(GET)
+    world.ask(GET)
+    for spell in range(4):
+        for _ in range(MOST_IDLE_FRAMES // 2 if spell < 3 else MOST_IDLE_FRAMES + 1):
+            world.site.ping(bytes(8))
+        if spell < 3:
+            world.site.send_headers(1, [(":status", "103")])
+        world.turn()
+        assert world.middle.over is (spell == 3)
+    assert [line.written for line in world.lines] == [[(How.REFUSED, Reason.UPSTREAM_RESPONSE)]] * 2
+    assert len(world.of(ConnectionTerminated)) == 1
+
+
+def test_interim_answers_end() -> None:
+    """RFC 9110 section 15.2: as many as anybody sends pass; a stream of nothing else is 502, and the others go on."""
+    world = World()
+    number, other = world.ask(GET), world.ask(GET)
+    hint = [(":status", "103"), ("link", "x" * 1000)]
+    for at in range(DEFAULT_LIMITS.header_bytes // 1000):
+        with contextlib.suppress(ProtocolError):  # its stream was reset
+            world.site.send_headers(1, hint)
+        if at == 20:
+            world.turn()
+            assert len(world.of(InformationalResponseReceived)) == 21
+    world.turn()
+    assert [(event.stream_id, dict(event.headers)[":status"]) for event in world.of(ResponseReceived)] == [
+        (number, "502")
+    ]
+    world.site.send_headers(3, [(":status", "200")], end_stream=True)
+    world.turn()
+    assert world.of(ResponseReceived)[1].stream_id == other
