@@ -12,7 +12,6 @@ The names at the bottom are what other rooms use; everything else in gate/ is pr
 
 from __future__ import annotations
 
-from signal import SIG_IGN, SIGPIPE, getsignal, signal
 from time import monotonic
 
 from tidegate.gate.linger import Linger
@@ -26,6 +25,7 @@ from tidegate.model.reason import Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
     from _socket import socket
     from collections.abc import Callable
 
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from tidegate.model.event import Event
     from tidegate.model.seams import Asker, Recorder
     from tidegate.wire.sock_diag import Owner
+else:
+    import _signal  # signal itself makes enums at each start
 
 ROUND = 20.0  # seconds between looks at tunnels that became old enough for keepalive
 
@@ -228,8 +230,8 @@ class Gate:
     def run(self) -> None:
         """Serve until `stop`. On return all connections and listeners are closed, and recorded."""
         try:
-            if getsignal(SIGPIPE) is not SIG_IGN:
-                signal(SIGPIPE, SIG_IGN)
+            if _signal.getsignal(_signal.SIGPIPE) is not _signal.SIG_IGN:
+                _signal.signal(_signal.SIGPIPE, _signal.SIG_IGN)
         except ValueError:
             pass  # not the main thread; CPython ignores SIGPIPE from its start anyway
         try:

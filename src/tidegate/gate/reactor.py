@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import os
 import select
-from collections import OrderedDict, deque
 from errno import EBADF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections import OrderedDict, deque
     from collections.abc import Callable
     from typing import Protocol
 
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
         def broken(self, error: Exception) -> None:
             """It raised: close what is owned, and nothing else."""
-
+else:
+    from _collections import OrderedDict, deque  # collections itself brings ten modules
 
 IN = select.EPOLLIN
 OUT = select.EPOLLOUT

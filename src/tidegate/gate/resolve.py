@@ -23,7 +23,6 @@ import _thread
 import os
 from _queue import Empty, SimpleQueue
 from _socket import AF_INET, AF_INET6, SOCK_STREAM, inet_pton
-from collections import deque
 from time import monotonic
 
 from tidegate.gate.hosts import hosts_addresses
@@ -31,9 +30,12 @@ from tidegate.model.reason import Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Callable
 
     from tidegate.gate.reactor import Reactor
+else:
+    from _collections import deque  # collections itself brings ten modules
 
 THREADS = 160
 SHARE = 128  # of them for one task

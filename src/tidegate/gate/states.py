@@ -6,10 +6,10 @@ else would happen is a bug, closes the connection and is recorded as such.
 
 from __future__ import annotations
 
-from enum import IntEnum
+from tidegate.model.closed import ClosedNumber
 
 
-class Stage(IntEnum):
+class Stage(ClosedNumber):
     """Where a connection is."""
 
     HEAD = 0  # bytes of a request arrive

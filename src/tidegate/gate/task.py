@@ -10,8 +10,6 @@ Rules of the file:
 
 from __future__ import annotations
 
-from collections import deque
-
 from tidegate.addresses.admission import admit, admit_unresolved
 from tidegate.model.decision import Decision
 from tidegate.model.destination import Destination
@@ -25,6 +23,7 @@ from tidegate.policy.scope import is_exempt, is_read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Sequence
 
     from tidegate.addresses.surroundings import Surroundings
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
     from tidegate.model.rule import Rule
     from tidegate.model.seams import Asker, Inspector, Recorder, Secrets
     from tidegate.policy.policy import Policy
+else:
+    from _collections import deque  # collections itself brings ten modules
 
 PLANS = 1024  # destinations a task is likely to use at once
 HEADS = 256  # request heads that come again and again

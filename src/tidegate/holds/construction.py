@@ -7,7 +7,6 @@ pass, its descriptors closed. It ends with a task, or `tear_down` kills, reaps a
 from __future__ import annotations
 
 import os
-import signal
 
 from tidegate.holds import control, messages, userns, watcher
 from tidegate.holds.hold import RunningTask
@@ -16,12 +15,15 @@ from tidegate.holds.namespaces import close_namespaces, open_network
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
     from collections.abc import Callable, Sequence
 
     from tidegate.holds.canaries import Canaries
     from tidegate.holds.namespaces import Namespaces
     from tidegate.holds.uid import Tenant
     from tidegate.model.errors import StartError
+else:
+    import _signal  # signal itself makes enums at each start
 
 
 class Construction:
@@ -199,7 +201,7 @@ def check_silence(canaries: Canaries) -> None:
 
 def _kill_and_reap(pid: int) -> None:
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, _signal.SIGKILL)
         os.waitpid(pid, 0)
     except (ProcessLookupError, ChildProcessError):
         return  # it is gone, and somebody else has reaped it

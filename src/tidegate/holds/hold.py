@@ -11,7 +11,6 @@ Fails closed: launch returns a task whose fence is up and proven, or raises Star
 from __future__ import annotations
 
 import os
-import signal
 
 from tidegate.holds import control
 from tidegate.holds.inside import OFF
@@ -19,6 +18,7 @@ from tidegate.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
     from collections.abc import Callable
     from typing import Any, Protocol
 
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
                 StartError: when they cannot be made, or the fence leaks.
             """
 else:
+    import _signal  # signal itself makes enums at each start
+
     Protocol = object
 
 GATE_PORT = 3128
@@ -128,7 +130,7 @@ class RunningTask:
         """End everything of this task now."""
         if self._status is None:
             try:
-                os.kill(self.pid, signal.SIGKILL)
+                os.kill(self.pid, _signal.SIGKILL)
             except ProcessLookupError:
                 return  # it has ended, and is still to be waited for
 
@@ -138,7 +140,7 @@ class RunningTask:
             _pid, self._status = os.waitpid(self.pid, 0)
             os.close(self.control)
             if self.watcher:
-                os.kill(self.watcher, signal.SIGKILL)
+                os.kill(self.watcher, _signal.SIGKILL)
                 _pid, ended = os.waitpid(self.watcher, 0)
                 self.last_words = self.said.get(os.waitstatus_to_exitcode(ended), "")
             for give_back in self.after:

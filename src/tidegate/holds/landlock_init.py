@@ -8,7 +8,6 @@ It is never sent before it was tried, by this very process, that a signal to som
 from __future__ import annotations
 
 import os
-import signal
 
 from tidegate.holds import capabilities, control, landlock, linux, selftest
 from tidegate.holds.inside import SSH_AGENT
@@ -18,12 +17,15 @@ from tidegate.model.errors import StartError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
     from collections.abc import Callable
     from typing import NoReturn
 
     from tidegate.holds.canaries import Canaries
     from tidegate.holds.hold import LaunchSpec
     from tidegate.holds.landlock_view import View
+else:
+    import _signal  # signal itself makes enums at each start
 
 
 class Init:
@@ -93,9 +95,9 @@ class Init:
         guard = os.fork()
         if guard == 0:
             try:
-                for number in range(1, signal.NSIG):
-                    if number not in (signal.SIGKILL, signal.SIGSTOP, 32, 33):
-                        signal.signal(number, signal.SIG_IGN)
+                for number in range(1, _signal.NSIG):
+                    if number not in (_signal.SIGKILL, _signal.SIGSTOP, 32, 33):
+                        _signal.signal(number, _signal.SIG_IGN)
                 control.close_all_but((reading,))
                 null = os.open("/dev/null", os.O_RDONLY)
                 for standard in range(3):
@@ -188,7 +190,7 @@ class Init:
 def _kill_everybody() -> None:
     """Kill all that a signal of ours reaches but this process. Only ever called where that is the task: see above."""
     try:
-        os.kill(-1, signal.SIGKILL)
+        os.kill(-1, _signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         return  # there is nobody
 

@@ -21,8 +21,8 @@ import errno
 import os
 import stat
 import sys
-from enum import Enum
 
+from tidegate.model.closed import Closed
 from tidegate.model.value import Value
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ HARMLESS_DEVICES = frozenset(os.makedev(1, minor) for minor in (3, 5, 7, 8, 9))
 TIOCGDEV = 0x80045432  # asm-generic/ioctls.h: "get primary device node of /dev/console", and of /dev/tty
 
 
-class Treatment(Enum):
+class Treatment(Closed):
     """What happens to one standard descriptor on the task's side."""
 
     INHERIT = "inherit"

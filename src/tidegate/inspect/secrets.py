@@ -17,13 +17,13 @@ Rules of the file:
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from enum import Enum
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from tidegate.inspect.body_look import BodyGuard
 from tidegate.inspect.clean import Cleaner
 from tidegate.inspect.codings import Windows
 from tidegate.inspect.scrub import Scrubber, forms
+from tidegate.model.closed import Closed
 from tidegate.model.reason import Reason
 from tidegate.model.value import Value
 from tidegate.wire.errors import WireError
@@ -44,7 +44,7 @@ _SIGNS = (
 )
 
 
-class Where(Enum):
+class Where(Closed):
     """The place in a request where a secret belongs."""
 
     HEADER = "header"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
+from tidegate.model.closed import Closed
 from tidegate.model.value import Value
 
 
-class AddressClass(Enum):
+class AddressClass(Closed):
     """What an address is to this machine. The table of ranges is in addresses/."""
 
     PUBLIC = "public"
@@ -16,7 +15,7 @@ class AddressClass(Enum):
     NEVER = "never"
 
 
-class Admission(Enum):
+class Admission(Closed):
     """What admits a class of addresses: the settings `private` and `own` of a policy (ADR-2)."""
 
     NEVER = "never"

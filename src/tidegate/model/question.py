@@ -6,14 +6,13 @@ says otherwise. How a question moves from state to state is in questions/table.p
 
 from __future__ import annotations
 
-from enum import Enum
-
+from tidegate.model.closed import Closed
 from tidegate.model.decision import Decision
 from tidegate.model.value import Value
 from tidegate.model.verdict import Phase
 
 
-class Answer(Enum):
+class Answer(Closed):
     """What a person can say (ASK-2)."""
 
     ALLOW = "allow"  # those waiting now, and one next try of a client that gave up
@@ -28,7 +27,7 @@ class Answer(Enum):
         return self in {Answer.ALLOW, Answer.TASK, Answer.REMEMBER}
 
 
-class State(Enum):
+class State(Closed):
     """Where a question is."""
 
     OPEN = "open"

@@ -9,10 +9,10 @@ status a client gets; 0 means that the client gets none (its connection is simpl
 
 from __future__ import annotations
 
-from enum import Enum
+from tidegate.model.closed import Closed
 
 
-class Reason(Enum):
+class Reason(Closed):
     """One reason. The value is (word, sentence, HTTP status, Proxy-Status error type)."""
 
     # Verdicts of the policy.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum, IntEnum
-
+from tidegate.model.closed import Closed, ClosedNumber
 from tidegate.model.value import Value
 from tidegate.model.verdict import Phase, Verdict
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     Requests: TypeAlias = tuple[Union, ...]
 
 
-class Shape(Enum):
+class Shape(Closed):
     """What kind of host part a rule has (POL-1)."""
 
     EXACT = "exact"  # api.example.com
@@ -26,7 +25,7 @@ class Shape(Enum):
     ANY = "any"  # * or **: every name and every public address
 
 
-class Origin(IntEnum):
+class Origin(ClosedNumber):
     """Who a rule is from. Among equals the higher number wins, and only WRITTEN admits private addresses."""
 
     PRESET = 0
@@ -35,7 +34,7 @@ class Origin(IntEnum):
     WRITTEN = 3
 
 
-class Layer(IntEnum):
+class Layer(ClosedNumber):
     """Which layer of POL-8 a rule came from; the one nearest the command line is the highest."""
 
     ADMINISTRATOR = 0

@@ -6,12 +6,11 @@ raises rather than guess. Nothing waits in ANSWERED, EXPIRED and ENDED; only an 
 
 from __future__ import annotations
 
-from enum import Enum
-
+from tidegate.model.closed import Closed
 from tidegate.model.question import State
 
 
-class Event(Enum):
+class Event(Closed):
     """What happens to a question."""
 
     JOIN = "join"  # one more connection waits

@@ -42,6 +42,7 @@ from tidegate.runtime.channel import ASK, ChannelClosedError, receive, send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal as _signal
     from _socket import socket
     from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from tidegate.runtime.asking import TerminalDesk
     from tidegate.runtime.inspection import Reading
     from tidegate.runtime.open_table import OpenTable
+else:
+    import _signal  # signal itself makes enums at each start
 
 _TICK = 1.0  # seconds between looks at folded refusals
 
@@ -159,10 +162,8 @@ def gate_main(channel: socket, open_fd: int) -> NoReturn:
 
 
 def _ignore_terminal_signals() -> None:
-    from signal import SIG_IGN, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ, signal
-
-    for number in (SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ):
-        signal(number, SIG_IGN)
+    for name in ("SIGHUP", "SIGINT", "SIGPIPE", "SIGQUIT", "SIGTERM", "SIGTSTP", "SIGXFSZ"):
+        _signal.signal(getattr(_signal, name), _signal.SIG_IGN)
 
 
 def _tell(channel: socket, error: BaseException) -> None:

@@ -5,7 +5,7 @@ Pure: the time comes in as seconds of any monotonic clock. The front asks what i
 
 from __future__ import annotations
 
-from enum import Enum
+from tidegate.model.closed import Closed
 
 GRACE = 10.0  # seconds between being asked to end and killing; docker stop's
 GATE_GRACE = 2.0  # the same where the gate is gone: the task can do nothing useful any more
@@ -14,7 +14,7 @@ HARD_KILL = 1.0  # seconds between killing the command and killing init
 DRAIN = 10.0  # seconds that a reader of the last output may take nothing
 
 
-class Due(Enum):
+class Due(Closed):
     """What is due."""
 
     KILL = "kill"  # SIGKILL to the command; init reports its end

@@ -10,10 +10,10 @@ Pure: no descriptor, no signal is touched here; runtime/front.py carries the act
 
 from __future__ import annotations
 
-from enum import Enum
+from tidegate.model.closed import Closed
 
 
-class Mode(Enum):
+class Mode(Closed):
     """Where the keyboard leads."""
 
     AWAY = "away"  # nowhere of ours: the real terminal is as the user's shell left it
@@ -22,7 +22,7 @@ class Mode(Enum):
     PARKED_HERE = "parked-here"  # likewise, and it had the keyboard or wants it
 
 
-class Happening(Enum):
+class Happening(Closed):
     """What the table reacts to."""
 
     WANTS_IT_FRONT = "wants-it-front"  # the command stopped by SIGTTIN or SIGTTOU; we are in the foreground
@@ -35,7 +35,7 @@ class Happening(Enum):
     LOST = "lost"  # the terminal's foreground is someone else's without our having stopped
 
 
-class Action(Enum):
+class Action(Closed):
     """What the front does about it."""
 
     ENTER = "enter"  # save the terminal's modes, make it raw, relay the keyboard

@@ -11,7 +11,7 @@ its middle. Pure: the time comes in as seconds of any monotonic clock.
 
 from __future__ import annotations
 
-from enum import Enum
+from tidegate.model.closed import Closed
 
 ALONE = 0.06  # seconds of quiet on both sides; a key held down repeats every 33 ms
 _ESCAPE_KEY = 0.5  # seconds after which an ESC alone was the Escape key
@@ -20,7 +20,7 @@ _FORGOTTEN = 2.0  # seconds after which nothing more comes of an unfinished sequ
 _CAN, _SUB, _ESC, _BEL = 0x18, 0x1A, 0x1B, 0x07
 
 
-class _State(Enum):
+class _State(Closed):
     GROUND = "ground"
     ESCAPE = "escape"
     CONTROL = "control"  # CSI, and SS3 with one byte

@@ -16,12 +16,9 @@ from __future__ import annotations
 
 import fcntl
 import os
-import sqlite3
 import stat
-from contextlib import contextmanager
-from threading import Lock
+from _thread import allocate_lock
 from time import monotonic, sleep
-from urllib.parse import quote
 
 from tidegate.model.errors import NotSavedError, StartError
 from tidegate.state.folders import STORE_FILE
@@ -29,13 +26,18 @@ from tidegate.state.migrations import STEPS, VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import sqlite3
+    from _thread import LockType
+else:
+    import _sqlite3 as sqlite3  # what sqlite3 has besides, dates, is not used, and a start with a store waits for it
 
 PATIENCE = 5.0  # seconds for which another process may be writing
 MARK = 0x54474154  # application_id: "TGAT"
 READ = "BEGIN"
 _HELD = ".lock"  # behind the file's name
 _PAUSE = 0.01
+_FAILURES = (sqlite3.Error, UnicodeError, OverflowError)
+_UNQUOTED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~/")  # RFC 3986
 _DAMAGED = "move it away and restore a copy; what it held is asked anew"
 
 
@@ -46,34 +48,15 @@ class Database:
         self.path = path
         self._held = held
         self._connection = connection
-        self._lock = Lock()
+        self._lock = allocate_lock()
 
-    @contextmanager
-    def transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
+    def transaction(self, begin: str = "BEGIN IMMEDIATE") -> _Transaction:
         """Run a block as one transaction: all of it is on the disk after it, or nothing.
 
-        `begin` is READ for one that only reads: it waits for no writer, and sees one state of the file.
-
-        Raises:
-            NotSavedError: where SQLite fails; nothing has changed then.
+        `begin` is READ for one that only reads: it waits for no writer, and sees one state of the file. Entering
+        and leaving it raise a NotSavedError where SQLite fails; nothing has changed then.
         """
-        if not self._lock.acquire(timeout=2 * PATIENCE):
-            raise NotSavedError(f"{self.path!r} is busy", fix="try again")
-        connection = self._connection
-        try:
-            connection.execute(begin)
-            yield connection
-            connection.execute("COMMIT")
-        except (sqlite3.Error, UnicodeError, OverflowError) as error:
-            raise NotSavedError(f"{self.path!r} cannot be written or read: {error}", fix=_fix(error)) from error
-        finally:
-            try:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-            except sqlite3.Error:
-                pass  # SQLite has rolled back by itself (a full disk), or does when the file is opened again
-            finally:
-                self._lock.release()
+        return _Transaction(self._connection, self._lock, self.path, begin)
 
     def close(self) -> None:
         """Give the file back."""
@@ -82,6 +65,49 @@ class Database:
             if self._held >= 0:
                 os.close(self._held)
                 self._held = -1
+
+
+class _Transaction:
+    def __init__(self, connection: sqlite3.Connection, lock: LockType, path: str, begin: str) -> None:
+        self._connection = connection
+        self._lock = lock
+        self._path = path
+        self._begin = begin
+
+    def __enter__(self) -> sqlite3.Connection:
+        if not self._lock.acquire(timeout=2 * PATIENCE):
+            raise NotSavedError(f"{self._path!r} is busy", fix="try again")
+        try:
+            self._connection.execute(self._begin)
+        except BaseException as error:
+            self._leave()
+            self._map(error)
+            raise
+        return self._connection
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            if error is None:
+                self._connection.execute("COMMIT")
+        except _FAILURES as failure:
+            error = failure
+        finally:
+            self._leave()
+        self._map(error)
+
+    def _map(self, error: BaseException | None) -> None:
+        if isinstance(error, _FAILURES):
+            what = f"{self._path!r} cannot be written or read: {error}"
+            raise NotSavedError(what, fix=_fix(error)) from error
+
+    def _leave(self) -> None:
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            pass  # SQLite has rolled back by itself (a full disk), or does when the file is opened again
+        finally:
+            self._lock.release()
 
 
 def open_database(folder: str) -> Database:
@@ -95,7 +121,7 @@ def open_database(folder: str) -> Database:
     try:
         os.makedirs(folder, 0o700, exist_ok=True)
         _private(folder, os.lstat(folder), directory=True)
-        with _alone(folder):
+        with _Alone(folder):
             _make(path)
             _private(path, os.lstat(path), directory=False)
             held = os.open(path + _HELD, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -120,7 +146,7 @@ def look_at(folder: str) -> None:
     path = os.path.join(folder, STORE_FILE)
     try:
         _private(path, os.lstat(path), directory=False)
-        connection = sqlite3.connect(f"file:{quote(os.fsencode(path))}?mode=rw", timeout=PATIENCE, uri=True)
+        connection = sqlite3.connect(_uri(path), timeout=PATIENCE, uri=True)
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
             _version(connection, path)
@@ -135,11 +161,14 @@ def look_at(folder: str) -> None:
         raise StartError(f"{path!r} is damaged: {said[:200]}", fix=_DAMAGED, code="store")
 
 
+def _uri(path: str) -> str:
+    # By hand: urllib.parse brings re, which takes as long as the whole look into the file.
+    quoted = "".join(chr(one) if one in _UNQUOTED else f"%{one:02X}" for one in os.fsencode(path))
+    return f"file:{quoted}?mode=rw"
+
+
 def _connect(path: str, held: int) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"file:{quote(os.fsencode(path))}?mode=rw", timeout=PATIENCE, isolation_level=None, check_same_thread=False,
-        uri=True,
-    )  # fmt: skip
+    connection = sqlite3.connect(_uri(path), timeout=PATIENCE, isolation_level=None, check_same_thread=False, uri=True)
     try:
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA synchronous = FULL")
@@ -205,23 +234,33 @@ def _migrate(connection: sqlite3.Connection, version: int) -> None:
     connection.execute("COMMIT")
 
 
-@contextmanager
-def _alone(folder: str) -> Iterator[None]:
-    # Making the file, switching it to WAL and migrating it are for one process at a time.
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+class _Alone:
+    """Making the file, switching it to WAL and migrating it are for one process at a time."""
+
+    def __init__(self, folder: str) -> None:
+        self._fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def __enter__(self) -> None:
+        try:
+            self._take()
+        except BaseException:
+            os.close(self._fd)
+            raise
+
+    def _take(self) -> None:
         late = monotonic() + 2 * PATIENCE
         while True:
             try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if monotonic() > late:
                     raise
                 sleep(_PAUSE)
-        yield
-    finally:
-        os.close(fd)
+            else:
+                return
+
+    def __exit__(self, *_error: object) -> None:
+        os.close(self._fd)
 
 
 def _make(path: str) -> None:

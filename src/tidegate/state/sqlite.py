@@ -5,13 +5,12 @@ Each method is one transaction. What the columns mean is in migrations/; rows be
 
 from __future__ import annotations
 
-import json
 import os
-import sqlite3
 from itertools import chain
 
 from tidegate.model.question import NO_TERMS, Answer, AnswerRecord, FolderKey, GrantRecord, Terms
 from tidegate.model.verdict import Phase
+from tidegate.state.columns import dumps, loads
 from tidegate.state.database import READ, open_database
 from tidegate.state.folders import STORE_FILE
 from tidegate.state.settings import Settings, changed, plain
@@ -19,10 +18,13 @@ from tidegate.state.store import RuleRecord, TaskEnd, TaskRecord, Token, Trust, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Collection, Iterable, Mapping
     from typing import Any
 
     from tidegate.state.database import Database
+else:
+    import _sqlite3 as sqlite3  # see database.py
 
 KEPT_TASKS = 5000  # ended ones
 BLOCK = 100  # numbers of questions that one write reserves; those not used when the process ends are skipped
@@ -74,7 +76,7 @@ class SqliteStore:
         """See Store."""
         row = (
             record.id, *_folder(record.folder), record.created_at, record.policy, record.name,
-            json.dumps(record.command), record.phase.value, record.wait_seconds, record.hold, record.network,
+            dumps(record.command), record.phase.value, record.wait_seconds, record.hold, record.network,
             record.by, record.owner_pid, record.ended_at, record.outcome, record.operator,
             record.connections, record.refused,
         )  # fmt: skip
@@ -355,7 +357,7 @@ class SqliteStore:
         """See Store."""
         with self._database.transaction() as db:
             settings = changed(_settings(db), changes)
-            rows = [(name, json.dumps(value)) for name, value in plain(settings).items() if name in changes]
+            rows = [(name, dumps(value)) for name, value in plain(settings).items() if name in changes]
             db.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
         return settings
 
@@ -374,9 +376,7 @@ def _key(path: bytes, dev: str, ino: str) -> FolderKey:
 
 def _task(row: tuple[Any, ...]) -> TaskRecord:
     id, path, dev, ino, created_at, policy, name, command, phase, *rest = row  # noqa: A001 - the column's name
-    return TaskRecord(
-        id, _key(path, dev, ino), created_at, policy, name, tuple(json.loads(command)), Phase(phase), *rest
-    )
+    return TaskRecord(id, _key(path, dev, ino), created_at, policy, name, tuple(loads(command)), Phase(phase), *rest)
 
 
 def _answer(row: tuple[Any, ...]) -> AnswerRecord:
@@ -397,4 +397,4 @@ def _trust(row: tuple[Any, ...]) -> Trust:
 
 def _settings(db: sqlite3.Connection) -> Settings:
     rows = db.execute("SELECT name, value FROM settings").fetchall()
-    return changed(Settings(), {name: json.loads(value) for name, value in rows})
+    return changed(Settings(), {name: loads(value) for name, value in rows})

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
+from tidegate.model.closed import Closed
 from tidegate.wire.grammar import ALPHA
 
 _LETTERS = frozenset(ALPHA)
 _SSH = b"SSH-"  # RFC 4253 section 4.2
 
 
-class Speaks(Enum):
+class Speaks(Closed):
     """A protocol, as far as the gate tells them apart."""
 
     HTTP = "http"

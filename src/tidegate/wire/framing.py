@@ -7,8 +7,7 @@ a transfer coding in HTTP/1.0. The readers of bodies are in body.py.
 
 from __future__ import annotations
 
-from enum import Enum
-
+from tidegate.model.closed import Closed
 from tidegate.model.reason import Reason
 from tidegate.model.value import Value
 from tidegate.wire.errors import WireError
@@ -17,7 +16,7 @@ from tidegate.wire.http1 import RequestHead, ResponseHead
 MAX_LENGTH = 2**63 - 1  # what a signed 64-bit counter of another parser can still hold
 
 
-class Kind(Enum):
+class Kind(Closed):
     """What ends a body."""
 
     NONE = "none"  # there is none

@@ -11,8 +11,6 @@ request is a plain one. `Proxy-Status` of a response is for its reader and stays
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tidegate.model.destination import Destination
 from tidegate.model.reason import Reason
 from tidegate.wire.authority import HTTP_PORT, host_field
@@ -249,10 +247,18 @@ def _stays(head: RequestHead | ResponseHead, options: frozenset[bytes]) -> froze
     return stays
 
 
-@lru_cache(maxsize=32)
+_MOST_KNOWN = 32
+_KNOWN: dict[frozenset[bytes], frozenset[bytes]] = {}
+
+
 def _usual_and(dropped: frozenset[bytes]) -> frozenset[bytes]:
-    # One of few sets of this file and its callers.
-    return _HOP_BY_HOP | dropped
+    # One of few sets of this file and its callers. By hand: functools would be loaded for this alone.
+    known = _KNOWN.get(dropped)
+    if known is None:
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        known = _KNOWN[dropped] = _HOP_BY_HOP | dropped
+    return known
 
 
 def _field_lines(

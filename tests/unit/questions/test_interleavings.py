@@ -101,7 +101,7 @@ class Life(RuleBasedStateMachine):
         for index in range(25):
             self.ask(name, f"x{index}.gen.test", present=True)
 
-    @rule(kind=st.sampled_from(Answer), terms=TERMS)
+    @rule(kind=st.sampled_from(tuple(Answer)), terms=TERMS)
     @precondition(lambda self: any(one.state is State.OPEN for one in self.broker.questions()))
     def answer_and_save(self, kind: Answer, terms: tuple[int | None, int | None, int | None]) -> None:
         number = next(one.id for one in self.broker.questions() if one.state is State.OPEN)
@@ -125,7 +125,7 @@ class Life(RuleBasedStateMachine):
     def give_up_too_late(self, data: st.DataObject) -> None:
         assert self.broker.withdraw(data.draw(st.sampled_from(sorted(self.ended))), self.at) == []
 
-    @rule(data=st.data(), answer=st.sampled_from(Answer), terms=TERMS)
+    @rule(data=st.data(), answer=st.sampled_from(tuple(Answer)), terms=TERMS)
     @precondition(lambda self: self.number)
     def answer(self, data: st.DataObject, answer: Answer, terms: tuple[int | None, int | None, int | None]) -> None:
         number = data.draw(st.integers(1, self.number))
@@ -185,7 +185,7 @@ class Life(RuleBasedStateMachine):
         due = self.broker.next_due(self.at)
         assert due is None or due > 0, "a tick leaves nothing due"
 
-    @rule(name=st.sampled_from(TASKS), phase=st.sampled_from(Phase))
+    @rule(name=st.sampled_from(TASKS), phase=st.sampled_from(tuple(Phase)))
     def change_phase(self, name: str, phase: Phase) -> None:
         self.phase[name] = phase
         self._take(self.broker.phase_changed(name, phase))
@@ -226,7 +226,7 @@ class Life(RuleBasedStateMachine):
             self.broker.open_task(task(name, wait=WAITS[name]))
             self.living.add(name)
 
-    @rule(host=HOSTS, phase=st.sampled_from(Phase))
+    @rule(host=HOSTS, phase=st.sampled_from(tuple(Phase)))
     def forget_rule(self, host: str, phase: Phase) -> None:
         self.broker.forget_rule(task().folder, host, 443, phase)
         for number, record in list(self.saved.items()):
