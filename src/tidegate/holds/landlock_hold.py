@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import _socket
 import os
-from functools import partial
 
 from tidegate.holds import control, landlock, landlock_watcher, linux, messages
 from tidegate.holds.canaries import Canaries
@@ -174,7 +173,8 @@ class LandlockHold:
                 task = building.await_proof()
                 if canaries:
                     check_silence(canaries)
-                task.shut = partial(pause.shut, task.pid)
+                init = task.pid
+                task.shut = lambda *, shut: pause.shut(init, shut=shut)
                 task.after.append(pause.close)
             except BaseException:
                 building.tear_down()
