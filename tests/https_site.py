@@ -115,7 +115,8 @@ class HttpsSite:
                 head, _, answer = done.stdout.partition(b"\r\n\r\n")
                 lines = head.decode().split("\r\n")
                 status = next((line[8:] for line in lines if line.startswith("Status: ")), "200 OK")
-                self._answer(status, [line for line in lines if not line.startswith("Status: ")], answer)
+                ours = ("Status: ", "Content-Length: ")
+                self._answer(status, [line for line in lines if not line.startswith(ours)], answer)
 
             def log_message(self, *_: object) -> None:
                 pass
