@@ -54,7 +54,7 @@ class Machine:
             f"tidegate-mine-{self.mark}": owner.me(),
             f"theirs-{self.mark}": gone,  # an image's label
             f"tidegate-nobody-{self.mark}": "",
-            f"tidegate-server-{self.mark}": owner.of_server(self.state),
+            f"tidegate-other-{self.mark}": "server/0123456789abcdef",  # no process of ours wrote this
         }
         for name, label in many.items():
             labels = ("--label", f"{LABEL_OWNER}={label}") if label else ()

@@ -59,11 +59,6 @@ def mark_of(uid: int) -> int:
     return uid << _MARK_SHIFT
 
 
-def uid_of_mark(mark: int) -> int:
-    """The user of a mark; one outside the range is nobody of ours."""
-    return mark >> _MARK_SHIFT
-
-
 def table_text(first: int = FIRST, last: int = LAST, *, nflog: bool = True) -> str:
     """The whole table without an element, for `nft -f`. Loading it where it is adds its rules once more.
 

@@ -70,10 +70,6 @@ class SignalInbox:
         self._read()
         return _first_end(self._waiting)
 
-    def ignored_on_entry(self, number: int) -> bool:
-        """Whether this signal was ignored when we began, so that the command ignores it too."""
-        return number not in self._before
-
     def restore(self) -> None:
         """Put back what was there before and forget what has arrived."""
         _signal.set_wakeup_fd(self._wakeup_before, warn_on_full_buffer=False)

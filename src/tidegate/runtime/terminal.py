@@ -83,13 +83,6 @@ class Terminal:
         except OSError:
             return True
 
-    def is_controlling(self) -> bool:
-        """Whether it is our controlling terminal, and we are in its foreground: then Ctrl-C may have come from it."""
-        try:
-            return os.tcgetpgrp(self.fd) == os.getpgrp()
-        except OSError:
-            return False
-
     def enter(self) -> None:
         """Make it raw. A terminal that has gone away is left alone."""
         try:

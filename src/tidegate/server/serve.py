@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -366,12 +365,3 @@ class Server:
                     await self._asked.wait()
             except TimeoutError:
                 self.desk.tick()  # here, and not in a thread: a deadline does not wait for a slow disk
-
-
-def warn_on_stderr(line: str) -> None:
-    """Print a line for whoever runs the server; never raises where nobody reads it."""
-    try:
-        sys.stderr.write(f"tidegate: {line}\n")
-        sys.stderr.flush()
-    except (OSError, ValueError):
-        return

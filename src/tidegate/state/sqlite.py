@@ -302,12 +302,6 @@ class SqliteStore:
             row = db.execute(f"SELECT {_TRUST} FROM trust WHERE {_HERE}", _folder(folder)).fetchone()
         return None if row is None else _trust(row)
 
-    def trusts(self) -> tuple[Trust, ...]:
-        """See Store."""
-        with self._database.transaction(READ) as db:
-            rows = db.execute(f"SELECT {_TRUST} FROM trust ORDER BY folder").fetchall()
-        return tuple(_trust(row) for row in rows)
-
     # Tokens.
 
     def add_token(self, token: Token) -> Token:
@@ -328,12 +322,6 @@ class SqliteStore:
         with self._database.transaction(READ) as db:
             rows = db.execute(f"SELECT {_TOKEN} FROM tokens ORDER BY id").fetchall()
         return tuple(Token(*row) for row in rows)
-
-    def token_by_hash(self, hash: bytes) -> Token | None:  # noqa: A002 - likewise
-        """See Store."""
-        with self._database.transaction(READ) as db:
-            row = db.execute(f"SELECT {_TOKEN} FROM tokens WHERE hash = ?", (hash,)).fetchone()
-        return None if row is None else Token(*row)
 
     def touch_token(self, id: int, at: float) -> None:  # noqa: A002 - likewise
         """See Store."""

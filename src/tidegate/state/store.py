@@ -197,9 +197,6 @@ class Store(Protocol):
     def trusted(self, folder: FolderKey) -> Trust | None:
         """Return what is trusted in a folder."""
 
-    def trusts(self) -> tuple[Trust, ...]:
-        """Return all that is trusted, by folder."""
-
     # Tokens.
 
     def add_token(self, token: Token) -> Token:
@@ -211,9 +208,6 @@ class Store(Protocol):
 
     def tokens(self) -> tuple[Token, ...]:
         """Return all tokens, revoked ones too, in the order they were made."""
-
-    def token_by_hash(self, hash: bytes) -> Token | None:  # noqa: A002 - likewise
-        """Return the token with this hash; whether it is still good is for the caller to see."""
 
     def touch_token(self, id: int, at: float) -> None:  # noqa: A002 - likewise
         """Note when a token was used last."""

@@ -70,11 +70,6 @@ class RequestHead(_Head):
         self.names = names
         self.options = None
 
-    @property
-    def expects_continue(self) -> bool:
-        """Whether the client waits for 100 before it sends the body (RFC 9110 section 10.1.1; 1.1 only)."""
-        return self.version == (1, 1) and (self.get(b"expect") or b"").lower() == b"100-continue"
-
     def __eq__(self, other: object) -> bool:
         return type(other) is RequestHead and self._key() == other._key()
 

@@ -247,17 +247,6 @@ def test_a_response_head_has_bounds() -> None:
     assert response_head_end(b"HTTP/1.1 200 " + b"x" * 20_000) == -1
 
 
-def test_expect_is_read_in_http_1_1_only() -> None:
-    """`Expect: 100-continue` counts in any case, and never in HTTP/1.0 (B46)."""
-    for version, value, expected in [
-        ("1.1", "100-Continue", True),
-        ("1.0", "100-continue", False),
-        ("1.1", "x", False),
-    ]:
-        head = parse_request_head(f"PUT http://a/ HTTP/{version}\r\nExpect: {value}\r\n\r\n".encode())
-        assert head.expects_continue is expected
-
-
 def test_incomplete_bytes_are_no_head() -> None:
     """The parser itself checks that it got exactly one head."""
     for data in (b"", b"\r\n", GET[:-2], GET[:-1], GET + b"x", GET + GET):

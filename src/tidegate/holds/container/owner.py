@@ -2,8 +2,7 @@
 
 The label says which process made it: the machine's start, its PID namespace, the process and when that began. A number
 that was given to another process later, a machine that was started anew, and an engine shared with another machine
-are all told apart. What a server keeps over its own restart is labelled with its state folder in place of a process:
-the server knows which of those live (server/containers.py).
+are all told apart.
 
 Man page: proc_pid_stat(5), pid_namespaces(7).
 """
@@ -14,7 +13,6 @@ import os
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _STARTED = 19  # the field `starttime`, counted behind the name, which may hold spaces
-SERVER = "server"
 
 
 def me() -> str:
@@ -23,15 +21,8 @@ def me() -> str:
     return f"{_place()}/{pid}/{_started(pid)}"
 
 
-def of_server(state: str) -> str:
-    """The label of what the server with this state folder keeps."""
-    import hashlib
-
-    return f"{SERVER}/{hashlib.sha256(os.fsencode(os.path.realpath(state))).hexdigest()[:16]}"
-
-
 def is_gone(label: str) -> bool:
-    """Whether the process that a label names has ended. Of what is not from here, or a server's, nothing is known."""
+    """Whether the process that a label names has ended. Of what is not from here nothing is known."""
     place, _, rest = label.rpartition("/")[0].rpartition("/")
     if not place or not _is_here(place):
         # The machine was started anew: all its processes have ended.

@@ -114,9 +114,6 @@ class RelayTransport:
         return Relayed(engine, container, sockets, life)
 
 
-RELAYING = RelayTransport()
-
-
 def check_socket(engine: Engine, way: Way) -> None:
     """Have a container try whether it can connect to a socket of this machine.
 

@@ -175,9 +175,6 @@ class VmTransport:
         return door_link.register(way.state, way.name, keys, folder, authority, now=now, warn=relays.warn)
 
 
-CARRYING = VmTransport()
-
-
 def _network(engine: Engine) -> tuple[list[str], str]:
     """Options for the carrier's network, and this machine's name there."""
     text = engine.environ.get(VARIABLE, "")

@@ -31,9 +31,16 @@ def test_before_this_start_of_the_machine_everything_is_gone() -> None:
 
 
 def test_of_other_machines_nothing_is_known() -> None:
-    """What another machine, another PID namespace or a server made is left alone (HLD-8)."""
+    """What another machine, another PID namespace or something else made is left alone (HLD-8)."""
     space, machine, pid, started = owner.me().split("/")
     booted = space.split(".")[0]
-    for label in (f"0.1/other/{pid}/1", f"{booted}.1/{machine}/{pid}/1", owner.of_server("/x"), "", "nonsense", "a/b"):
+    for label in (
+        f"0.1/other/{pid}/1",
+        f"{booted}.1/{machine}/{pid}/1",
+        "server/0123456789abcdef",
+        "",
+        "nonsense",
+        "a/b",
+    ):
         assert not owner.is_gone(label), label
     assert started.isdigit()

@@ -6,12 +6,12 @@ import pytest
 
 from tidegate.holds.container import relay_transport
 from tidegate.holds.container.engine import Engine
-from tidegate.holds.container.relay_transport import RELAYING
+from tidegate.holds.container.relay_transport import RelayTransport
 
 
 def test_it_captures_nothing() -> None:
     """HLD-6: the hold has to know, and refuses a harness that knows no proxy by that."""
-    assert (RELAYING.name, RELAYING.captures) == ("relay", False)
+    assert (RelayTransport().name, RelayTransport().captures) == ("relay", False)
 
 
 @pytest.mark.parametrize("why", ["EACCES", "ENOENT", "ECONNREFUSED"])
@@ -25,6 +25,6 @@ def test_on_the_same_kernel_it_is_a_configuration_error(why: str) -> None:
 
 def test_without_the_engine_its_probe_says_so(tmp_path: object) -> None:
     """HLD-7: an engine that is not here is no virtual machine."""
-    found = RELAYING.probe(Engine("podman", {"PATH": str(tmp_path)}))
+    found = RelayTransport().probe(Engine("podman", {"PATH": str(tmp_path)}))
     assert found is not None
     assert found.code == "engine-missing"

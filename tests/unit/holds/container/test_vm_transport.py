@@ -12,7 +12,7 @@ from tidegate.holds.container import vm_transport
 from tidegate.holds.container.certificates import TaskKeys
 from tidegate.holds.container.engine import Engine, Facts
 from tidegate.holds.container.transport import Way
-from tidegate.holds.container.vm_transport import CARRYING, VARIABLE, check_apart
+from tidegate.holds.container.vm_transport import VARIABLE, VmTransport, check_apart
 from tidegate.holds.inside import OFF
 from tidegate.model.errors import StartError
 
@@ -118,6 +118,6 @@ def test_without_a_state_folder_there_is_no_authority(tmp_path: Path) -> None:
     """HLD-7: exit 78, and nothing is left."""
     way = Way(name="t", labels={}, folder=str(tmp_path), port=3128, capture=OFF)
     with pytest.raises(StartError) as caught:
-        CARRYING.open(Known("docker"), way, lambda _sockets: None)
+        VmTransport().open(Known("docker"), way, lambda _sockets: None)
     assert caught.value.code == "authority"
-    assert (CARRYING.name, CARRYING.captures) == ("vm", False)
+    assert (VmTransport().name, VmTransport().captures) == ("vm", False)
