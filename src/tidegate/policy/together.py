@@ -5,7 +5,7 @@ What one of them lets pass, passes: their methods and paths are alternatives. Of
 
 from __future__ import annotations
 
-from tidegate.model.rule import GIT
+from tidegate.model.rule import PLAIN, REGISTRY
 from tidegate.policy.rows import LIMITS
 
 TYPE_CHECKING = False
@@ -59,9 +59,9 @@ def _inside(one: Union, other: Union) -> bool:
 
 
 def _covers(wide: Alternative, narrow: Alternative) -> bool:
-    return (wide[0] == GIT) == (narrow[0] == GIT) and all(
-        not wide[at] or (narrow[at] and set(narrow[at]) <= set(wide[at])) for at in (1, 2)
-    )
+    # What methods let pass has WebSockets in it, what only reads of a registry has none (alternatives.py).
+    same = wide[0] == narrow[0] or (wide[0], narrow[0]) == (PLAIN, REGISTRY)
+    return same and all(not wide[at] or (narrow[at] and set(narrow[at]) <= set(wide[at])) for at in (1, 2))
 
 
 def _least(numbers: Iterable[int | None]) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.unit.policy.written import to
-from tidegate.model.rule import NO_LIMITS, Layer, Origin, RuleLimits, only
+from tidegate.model.rule import NO_LIMITS, REGISTRY, Layer, Origin, RuleLimits, only
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.decide import also_matched, decide
 from tidegate.policy.policy import make_policy
@@ -73,5 +73,8 @@ def test_what_is_more() -> None:
         (both, (), ("more requests",)),
         ((*GET, *POST), GET, ("more methods", "more paths")),
         (GET, (*GET, *POST), ()),
+        # A WebSocket passes where a method is named, and at no read-only registry.
+        (only(("GET",), kind=REGISTRY), only(("GET",)), ("more requests",)),
+        (only(("GET",)), only(("GET",), kind=REGISTRY), ()),
     ):
         assert more_requests(old, new) == words, (old, new)
