@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,6 +29,11 @@ settings.register_profile("house", deadline=None, suppress_health_check=[HealthC
 settings.register_profile("house-unwritable", settings.get_profile("house"), database=None)
 writable = os.access(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), os.W_OK)
 settings.load_profile("house" if writable else "house-unwritable")
+
+# A run in the background of a script, or under nohup, inherits signals that are ignored, and so would what tests start.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, None), (signal.SIGHUP, None)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual or signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
