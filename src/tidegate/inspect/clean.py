@@ -105,11 +105,15 @@ class CleanBody:
 class Cleaner:
     """What keeps values out of the answers of one host: model.seams.Cleaner."""
 
-    __slots__ = ("_scrubber", "_windows")
+    __slots__ = ("_narrow", "_scrubber", "_windows")
 
     def __init__(self, scrubber: Scrubber, windows: Windows | None = None) -> None:
         self._scrubber = scrubber
         self._windows = Windows() if windows is None else windows
+        self._narrow = False  # it answered in Brotli with a window that is not read: it is asked for that no more
+
+    def _met_wide(self) -> None:
+        self._narrow = True
 
     def all(self, data: bytes) -> bytes:
         """Return what is whole, a head or a field, without values."""
@@ -128,7 +132,7 @@ class Cleaner:
                 kept.append((name, b"identity"))  # a server that hears of none may take any
             elif name not in _NOT_ASKED:
                 kept.append(field)
-        kept.append((b"accept-encoding", acceptable(wanted, small=self._windows.scarce)))
+        kept.append((b"accept-encoding", acceptable(wanted, small=self._windows.scarce, brotli=not self._narrow)))
         return kept
 
     def answer(
@@ -157,7 +161,7 @@ class Cleaner:
         of_items = all(map(_OF_ITEMS.fullmatch, parts)) and (bool(parts) or status != _PARTIAL)
         if not of_items and status != _UNSATISFIED:
             raise WireError(Reason.UPSTREAM_RESPONSE, "it is a part of something, which was not asked for")
-        decoding = Decoding(codings, windows=self._windows) if codings else None
+        decoding = Decoding(codings, windows=self._windows, wide=self._met_wide) if codings else None
         body = CleanBody(self._scrubber.stream(), decoding, messages)
         return _without_coding(fields, coded=body.resized, weak=body.resized), body
 

@@ -6,11 +6,10 @@ for a moment. Who reads the result sends on the result: two decoders never diffe
 
 from __future__ import annotations
 
-from tidegate.inspect.codings import CODINGS, Decoding, brotli_bits
+from tidegate.inspect.codings import CODINGS, Decoding
 from tidegate.wire.errors import WireError
 
 PLAIN = (b"", b"identity")
-_BROTLI_BITS = 22  # 4 MiB, as libraries set it up; a larger window is filled, by fifty bytes, before any of it is seen
 _MEMBERS = 16  # a body is of one; each costs time in which nobody else is served
 
 
@@ -36,8 +35,6 @@ def decoded(coding: bytes, data: bytes, most: int) -> bytes:
     """
     if coding in PLAIN:
         return data
-    if coding == b"br" and data and brotli_bits(data[0]) > _BROTLI_BITS:
-        raise CodedError(f"its Brotli window is larger than {1 << _BROTLI_BITS - 20} MiB")
     parts, size = [], 0
     try:
         decoding = Decoding((coding,), _MEMBERS)

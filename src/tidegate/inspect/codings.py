@@ -3,10 +3,12 @@
 Rules of the file:
 
 * Bytes are put in as they come and taken out a piece at a time, so memory is bounded whatever they grow to: what was
-  put in, a piece for each coding, and the library's own window (32 KiB of zlib, 16 MiB of Brotli, 8 MiB of Zstandard:
+  put in, a piece for each coding, and the library's own window (32 KiB of zlib, 4 MiB of Brotli, 8 MiB of Zstandard:
   RFC 9659). What a sender has flushed comes out at once, which is how events stream.
 * A few bytes fill a window, so those of all answers that are open have one room (`Windows`). Where half of it is taken,
   codings with large windows are asked for no more (`acceptable`).
+* Brotli's library fills a whole window before it hands out the first byte, and fifty bytes are enough for that: so in
+  Brotli a window of more than libraries set up (RFC 7932 allows four times as much) is refused, at its first byte.
 * To take once is one step of each coding in a row, so that nobody else waits long: bytes that come to nothing (empty
   members, empty blocks) may be many, and pieces of them are b"".
 * What grows beyond every measure is refused: `FREE` bytes, and `RATIO` for each byte that came, in every coding of a
@@ -71,6 +73,7 @@ _NAMES = frozenset(
 )
 """Codings that may not be here, of IANA's registry and of gRPC's servers."""
 _WINDOW_LOG = 23  # 8 MiB, RFC 9659 section 2
+BROTLI_BITS = 22  # 4 MiB, BROTLI_DEFAULT_WINDOW of its library: to fill one holds all others up for some milliseconds
 _SMALL_WINDOWS = frozenset((b"gzip", b"x-gzip", b"deflate"))
 ROOM = 1 << 29
 """Bytes of all windows: 128 answers in Brotli as servers set it up (4 MiB each), four times as many in Zstandard's."""
@@ -259,13 +262,13 @@ def _module(name: str) -> Any:
 CODINGS, _ERRORS = _found()
 
 
-def acceptable(values: Iterable[bytes], *, small: bool = False) -> bytes:
+def acceptable(values: Iterable[bytes], *, small: bool = False, brotli: bool = True) -> bytes:
     """Return the Accept-Encoding to send on in place of these: what of it can be taken off again.
 
-    Where `small`, that is what needs no large window.
+    Where `small`, that is what needs no large window; not `brotli` leaves that out.
     """
     kept = []
-    taken = _SMALL_WINDOWS if small else CODINGS
+    taken = _SMALL_WINDOWS if small else CODINGS if brotli else CODINGS.keys() - {b"br"}
     for member in b",".join(values).split(b","):
         coding, semicolon, weight = member.strip(b" \t").partition(b";")
         if coding.strip(b" \t").lower() in taken:
@@ -277,12 +280,18 @@ class Decoding:
     """One body with codings, named in the order in which they were applied.
 
     `members` are how many it may have, 0 for as many as a long answer has. Room of `windows` is given back when this
-    is collected, as their memory is.
+    is collected, as their memory is. `wide` is called where a window is too large to be read.
     """
 
-    __slots__ = ("_came", "_held", "_layers", "_made", "_members", "_windows")
+    __slots__ = ("_came", "_held", "_layers", "_made", "_members", "_wide", "_windows")
 
-    def __init__(self, codings: Sequence[bytes], members: int = 0, windows: Windows | None = None) -> None:
+    def __init__(
+        self,
+        codings: Sequence[bytes],
+        members: int = 0,
+        windows: Windows | None = None,
+        wide: Callable[[], None] | None = None,
+    ) -> None:
         """Begin.
 
         Raises:
@@ -290,6 +299,7 @@ class Decoding:
         """
         self._held = 0
         self._windows = windows
+        self._wide = wide
         if len(codings) > MOST_CODINGS:
             raise WireError(Reason.UPSTREAM_RESPONSE, f"it has more than {MOST_CODINGS} content codings")
         unknown = next((one for one in codings if one not in CODINGS), None)
@@ -329,6 +339,10 @@ class Decoding:
             layer.put(more)
         if not layer.pending:
             return b""
+        if isinstance(layer, _Brotli) and layer.window > 1 << BROTLI_BITS:
+            if self._wide is not None:
+                self._wide()
+            raise WireError(Reason.UPSTREAM_RESPONSE, f"its Brotli window is larger than {1 << BROTLI_BITS - 20} MiB")
         if self._windows is not None and layer.window:
             self._hold(self._windows)
         out = layer.take()

@@ -180,3 +180,16 @@ def test_where_room_for_windows_is_scarce_only_small_ones_are_asked_for() -> Non
     assert cleaner.asked(asks) == [(b"accept-encoding", b"gzip")]
     del body
     assert cleaner.asked(asks) == [(b"accept-encoding", b"br, gzip")]
+
+
+def test_a_host_whose_windows_are_too_large_is_asked_for_brotli_no_more() -> None:
+    """INS-5, GAT-5: its answer is refused, and the client's next try passes; other hosts are still asked for it."""
+    brotli = pytest.importorskip("brotli")
+    cleaner, other = (Cleaner(Scrubber([(VALUE, STANDS)])) for _ in range(2))
+    asks = [(b"Accept-Encoding", b"br, gzip")]
+    _, body = cleaner.answer(200, [(b"content-encoding", b"br")], [], empty=False)
+    assert body is not None
+    with pytest.raises(WireError, match="window is larger than 4 MiB"):
+        body.feed(brotli.compress(VALUE, lgwin=24))
+    assert cleaner.asked(asks) == [(b"accept-encoding", b"gzip")]
+    assert other.asked(asks) == [(b"accept-encoding", b"br, gzip")]
