@@ -4,23 +4,26 @@ Invariant: whole or in pieces of any size, the same bytes come out; no byte is h
 of a value, so an event stream is as prompt as without.
 
 Forms that are found, all as long as what takes their place: the value itself, percent-encoded, with the escapes of JSON
-and HTML, in hex, and within base64 of either alphabet at each of the three places it can have there. Of characters that
-writers are not agreed on (a base64 key's `+`, `/` and `=`, a query's `&`) each usual choice is a form. In base64 the
-first and last character may share bits with their neighbours and stay: they tell at most six bits of the value's first
-and last byte.
+and HTML, twice by the same writer (JSON in a string of JSON, a URL in a URL), as a string of JSON in any of them, in
+hex, and within base64 of either alphabet at each of the three places it can have there, as it is and once escaped. Of
+characters that writers are not agreed on (a base64 key's `+`, `/` and `=`, a query's `&`) each usual choice is a form.
+In base64 the first and last character may share bits with their neighbours and stay: they tell at most six bits of the
+value's first and last byte. Where a stand-in's base64 has other escapes than the value's, `x` stand in its place.
 
-What it does not find: a value in pieces, reversed, in another case, encrypted. A server that is trusted with a secret
-can hand it on in a form nobody recognises; this keeps honest echoes from a task, nothing more.
+What it does not find: a value in pieces, reversed, in another case, encrypted, escaped three times or by two writers.
+A server that is trusted with a secret can hand it on in a form nobody recognises; this keeps honest echoes from a task,
+nothing more.
 """
 
 from __future__ import annotations
 
 import re
 from base64 import b64encode, urlsafe_b64encode
+from functools import partial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Callable, Container, Iterable, Mapping
 
 _WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._")
 _PERCENT = tuple(
@@ -57,6 +60,7 @@ _HTML: tuple[dict[int, bytes], ...] = (
     _AMP | {ord('"'): b"&quot;", ord("'"): b"&#x27;", ord("+"): b"&#x2B;"},  # ASP.NET
 )
 _HEAD = 16  # bytes
+_SAME = 4
 
 
 class Scrubber:
@@ -67,13 +71,13 @@ class Scrubber:
     def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
         table: dict[bytes, bytes] = {}
         for value, placeholder in pairs:
+            if len(value) != len(placeholder):
+                raise ValueError("a placeholder has the outline of its value")
             for found, put in zip(forms(value), forms(placeholder), strict=True):
-                if len(found) != len(put):
-                    raise ValueError("a placeholder has the outline of its value")
-                table.setdefault(found, put)
+                table.setdefault(found, put if len(found) == len(put) else b"x" * len(found))
         longest_first = sorted(table, key=len, reverse=True)
         self._table = table
-        self._search = re.compile(b"|".join(map(re.escape, longest_first)) or b"(?!)").search
+        self._search = _any_of(longest_first).search
         self._longest = len(longest_first[0]) if longest_first else 0
         self._by_first: dict[int, list[bytes]] = {}
         for form in longest_first:
@@ -143,31 +147,75 @@ class Scrub:
         return self._scrubber.all(carry)
 
 
+def _any_of(longest_first: list[bytes]) -> re.Pattern[bytes]:
+    """Return a pattern of any of these. Most begin alike: what a text begins with is compared once for all of them."""
+    behind: dict[bytes, list[bytes]] = {}
+    for form in longest_first:
+        behind.setdefault(form[:_SAME], []).append(re.escape(form[_SAME:]))
+    groups = (re.escape(begin) + b"(?:" + b"|".join(ends) + b")" for begin, ends in behind.items())
+    return re.compile(b"|".join(groups) or b"(?!)")
+
+
 def forms(value: bytes) -> list[bytes]:
     """Return the forms of a value, in the same order for each value of the same outline; many are often the same."""
-    found = [value]
-    for template in ("%{:02X}", "%{:02x}"):
-        found += (_escaped(value, taken, template, {}) for taken in _PERCENT)
-    quoted = value.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-    found += [quoted, quoted.replace(b"/", b"\\/")]
-    for template in ("\\u{:04x}", "\\u{:04X}"):
-        for taken in _JSON:
-            written = _escaped(value, taken, template, _BACKSLASHED)
-            found += [written, written.replace(b"/", b"\\/")]
-    found += (b"".join(named.get(byte, bytes((byte,))) for byte in value) for named in _HTML)
+    once = _written(value)
+    found = [value, *once]
+    if _needs_escapes(value):
+        found += [write(one) for write, one in zip(_WRITERS, once, strict=True)]
+        found += _written(_json(value, b"", ""))
     found += [value.hex().encode(), value.hex().upper().encode()]
     for offset in range(3):
         for encode in (b64encode, urlsafe_b64encode):
-            found.append(_within(encode(bytes(offset) + value), offset, len(value)))
+            encoded = _within(encode(bytes(offset) + value), offset, len(value))
+            found += [encoded, *_written(encoded)]
     return found
 
 
-def _escaped(value: bytes, taken: Container[int], template: str, others: Mapping[int, bytes]) -> bytes:
+def _written(text: bytes) -> list[bytes]:
+    """Return what each writer makes of a text."""
+    if not _needs_escapes(text):
+        return [text] * len(_WRITERS)
+    return [write(text) for write in _WRITERS]
+
+
+def _needs_escapes(text: bytes) -> bool:
+    return bool(text.translate(None, bytes(_WORD)))
+
+
+def _percent(text: bytes, taken: Container[int], template: str) -> bytes:
+    return _escaped(text, taken, template, {})
+
+
+def _json(text: bytes, taken: Container[int], template: str) -> bytes:
+    return _escaped(text, taken, template, _BACKSLASHED)
+
+
+def _json_with_slashes(text: bytes, taken: Container[int], template: str) -> bytes:
+    return _json(text, taken, template).replace(b"/", b"\\/")
+
+
+def _html(text: bytes, named: Mapping[int, bytes]) -> bytes:
+    return b"".join(named.get(byte) or bytes((byte,)) for byte in text)
+
+
+def _escaped(text: bytes, taken: Container[int], template: str, others: Mapping[int, bytes]) -> bytes:
     written = {
         byte: template.format(byte).encode() if byte in taken else others.get(byte) or bytes((byte,))
-        for byte in set(value)
+        for byte in set(text)
     }
-    return b"".join(map(written.__getitem__, value))
+    return b"".join(map(written.__getitem__, text))
+
+
+_WRITERS: list[Callable[[bytes], bytes]] = [
+    *(partial(_percent, taken=taken, template=one) for one in ("%{:02X}", "%{:02x}") for taken in _PERCENT),
+    *(
+        partial(write, taken=taken, template=one)
+        for one in ("\\u{:04x}", "\\u{:04X}")
+        for taken in (b"", *_JSON)
+        for write in (_json, _json_with_slashes)
+    ),
+    *(partial(_html, named=named) for named in _HTML),
+]
 
 
 def _within(encoded: bytes, offset: int, length: int) -> bytes:

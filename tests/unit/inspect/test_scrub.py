@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import random
 import urllib.parse
@@ -74,7 +75,18 @@ WRITERS = {
     "Go's HTML": HTML | {'"': "&#34;", "'": "&#39;"},
     "Go's templates": HTML | {'"': "&#34;", "'": "&#39;", "+": "&#43;"},
 }
+WRITERS_TWICE = ("Go, Rails", "Gson", "System.Text.Json", "PHP", "encodeURIComponent", "a form", "Python's HTML")
 FORMS |= {writer: (with_(VALUE, escapes), with_(STANDS, escapes)) for writer, escapes in WRITERS.items()}
+
+FORMS |= {
+    f"{writer}, twice": tuple(with_(with_(one, WRITERS[writer]), WRITERS[writer]) for one in (VALUE, STANDS))
+    for writer in WRITERS_TWICE
+}
+FORMS |= {
+    "JSON in JSON": tuple(json.dumps(json.dumps(one.decode())).encode() for one in (VALUE, STANDS)),
+    "JSON in a URL": tuple(urllib.parse.quote(json.dumps(one.decode())).encode() for one in (VALUE, STANDS)),
+    "JSON in a page": tuple(html.escape(json.dumps(one.decode())).encode() for one in (VALUE, STANDS)),
+}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -98,6 +110,24 @@ def test_base64_is_found_at_each_of_its_three_places(before: bytes, encode: obje
     inside = got[len(before) : len(before) + len(VALUE)]
     assert inside[1:-1] == STANDS[1:-1]
     assert got[len(before) + len(VALUE) :] == b":rest"
+
+
+KEY = b"ghp_~~~Real???Real>>>Real0001"  # whose base64 has both signs of its alphabet
+ESCAPES = {"PHP": {"/": "\\/"}, ".NET": {"+": "\\u002B"}, "a form": {"/": "%2F", "+": "%2B"}, "page": {"+": "&#43;"}}
+
+
+@pytest.mark.parametrize("before", [b"", b"u", b"us"])
+@pytest.mark.parametrize("writer", ESCAPES)
+def test_base64_is_found_with_escapes_in_it(before: bytes, writer: str) -> None:
+    """INS-5, B118: as Basic authorization is echoed in JSON, a form or a page; it is as long as before."""
+    stands = make_placeholder(KEY, random.Random(3).randrange)
+    said = with_(base64.b64encode(before + KEY), ESCAPES[writer])
+    assert said != base64.b64encode(before + KEY)
+    got = in_pieces(Scrubber([(KEY, stands)]), b'{"a":"' + said + b'"}', [7, 3, 20])
+    assert len(got) == len(said) + 8
+    inner = base64.b64encode(before + KEY)[4:-4]
+    assert with_(inner, ESCAPES[writer]) not in got
+    assert got.startswith(b'{"a":"')
 
 
 @given(st.lists(st.sampled_from([VALUE, VALUE[:9], VALUE[9:], b"x", b"sk-", b"\n\n", STANDS]), max_size=12), st.data())
