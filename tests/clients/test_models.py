@@ -335,8 +335,11 @@ def need(name: str) -> None:
 @real
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_real_agent(product: Product, lab: Lab, name: str) -> None:
-    """INS-8: the agents as they are, with what the task is given: they answer, and the key is outside."""
+    """INS-8: the agents as they are, with what the task is given: they answer, and key and sign-in are outside."""
     need(name)
+    for file in (".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json"):
+        (product.home / file).parent.mkdir()
+        (product.home / file).write_text('{"claudeAiOauth": {"accessToken": "sk-ant-oat01-x"}, "tokens": {}}')
     host, path, says, field, command = AGENTS[name]
     site, options = agent_at(product, lab, [host])
     variables, key = KEYS[name]
@@ -349,6 +352,7 @@ def test_a_real_agent(product: Product, lab: Lab, name: str) -> None:
     calls = [head for asked, head in zip(site.requests, site.heads, strict=True) if asked.startswith(f"POST {path}")]
     assert calls, site.requests
     assert all(key in head[field] for head in calls)
+    assert "note: the task does not see" in done.stderr
     assert f"net: {host}:443 · inspected (harness:{name})" in net_lines(done)
 
 

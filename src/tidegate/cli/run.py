@@ -214,7 +214,7 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
     clock = time.time  # noqa: TID251  the clock comes in here
     hold = choose_hold(options.hold, state_folder(os.environ), clock)
     ensure_for(policy, say, secrets=bool(order.secrets))
-    order = with_keys(order, policy)
+    order = with_keys(order, policy, agent, options.hold)
     return followed(order, lambda keys: run_behind_gate(order, policy, hold, link, stdio, inbox, clock, keys))
 
 

@@ -30,8 +30,24 @@ def agent_of(options: RunOptions, order: Order) -> Agent | None:
     return agent
 
 
-def with_keys(order: Order, policy: Policy) -> Order:
-    """Return the order with the keys of its model services, in place of which the task has stand-ins (INS-8)."""
+def with_keys(order: Order, policy: Policy, agent: Agent | None, hold: str) -> Order:
+    """Return the order with the keys of its model services, in place of which the task has stand-ins (INS-8).
+
+    The files in which agents keep a sign-in are hidden from it where it does not need them.
+    """
+    order = _with_keys(order, policy)
+    if agent is None or agent.doubt:
+        return order
+    from tidegate.runtime.sign_ins import without_sign_ins
+
+    # landlock would lock the folders around a hidden file, in which the agent keeps its state.
+    order, notes = without_sign_ins(order, policy, agent.harness, hides=hold != "landlock")
+    for note in notes:
+        say(f"note: {note}")
+    return order
+
+
+def _with_keys(order: Order, policy: Policy) -> Order:
     if not policy.guarded:
         return order
     from tidegate.runtime.model_keys import fit, keys_of

@@ -7,7 +7,7 @@ Rules of the file:
 * They are variables of whoever starts the run. A secret that a person set for the same variable counts instead.
 * The values are got in the gate's process, as those of every secret; here is only which they are.
 
-What it does not do: touch files in which an agent keeps a sign-in. It renews those by itself, with a token in a body.
+What it does not do: put a stand-in into files in which an agent keeps a sign-in (sign_ins.py).
 """
 
 from __future__ import annotations
