@@ -211,7 +211,9 @@ class Setup:
             if not self.run([executable, "-I", "-m", "venv", "--without-pip", fresh]):
                 raise SetupError(f"Python's venv module is missing: apt install {self.venv_package()}")
             pip = self.foreign_pip(executable, fresh)
-        install = [*pip, "--quiet", "--disable-pip-version-check", "--no-input", "-r", self.requirements]
+        # pip's own five tries wait for a quarter of a minute where there is no network.
+        install = [*pip, "--quiet", "--disable-pip-version-check", "--no-input", "--retries", "2"]
+        install += ["-r", self.requirements]
         if not self.run(install) or not self.works(fresh):
             raise SetupError(f"its Python packages could not be installed ({self.last_error()}): see {self.log}")
         # What takes more codings off answers comes along where it can.
