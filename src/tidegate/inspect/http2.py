@@ -337,7 +337,7 @@ class Http2(Flow):
             return
         headers = None if self._upstream.too_many(event.headers) else checked(event.headers)
         status = dict(headers or ()).get(b":status", b"")
-        if headers is None or len(status) != 3 or not status.isdigit() or status == b"101":
+        if headers is None or len(status) != 3 or not status.isdigit() or status < b"100" or status == b"101":
             self._drop(stream, ErrorCodes.PROTOCOL_ERROR, Reason.UPSTREAM_RESPONSE)
             return
         kept = [field for field in headers if field[0] != ALT_SVC]

@@ -5,7 +5,8 @@ Rules of the file:
 * A path is judged in its normal form: percent-encodings of letters, digits, `-`, `_` and `~` count as these (RFC 3986
   section 6.2.2.2). What two servers could read differently matches no pattern: dot segments, also with parameters,
   blanks or encoded, empty segments, fragments, backslashes, bytes beyond ASCII, and encodings of slash, backslash,
-  percent, controls, or of what only an overlong UTF-8 sequence begins with. It is refused, never repaired.
+  percent, controls, what only an overlong UTF-8 sequence begins with, or a sign that looks like a dot or slash. It is
+  refused, never repaired.
 * A parameter of the query by which frameworks take another method counts as that one too: Jersey, Symfony, WordPress
   and ASP.NET read such. `method` is a usual name, and counts only where it names one. The rest of a query is not looked
   at.
@@ -17,10 +18,14 @@ What passes is alternatives.py.
 
 from __future__ import annotations
 
-# No encoded dot, slash, backslash, percent or control; nothing that begins an overlong sequence (RFC 3629 section 3).
+# No encoded dot, slash, backslash, percent or control; nothing that begins an overlong sequence (RFC 3629 section 3); no
+# sign that compatibility (NFKC) or a code page's best fit makes a dot, slash or backslash: U+FF0E, FF0F, FF3C, FE52,
+# FE68, 2024 to 2026, 2044, 2215, 2216.
 _AMBIGUOUS = (
     *(b"//", b"#", b"\\", b"%2e", b"%2f", b"%5c", b"%25", b"%0", b"%1", b"%7f"),
-    *(b"%c0", b"%c1", b"%e0%8", b"%e0%9", b"%f0%8"),
+    *(b"%c0", b"%c1", b"%e0%8", b"%e0%9", b"%f0%8", b"%f8%8", b"%fc%8"),
+    *(b"%ef%bc%8e", b"%ef%bc%8f", b"%ef%bc%bc", b"%ef%b9%92", b"%ef%b9%a8"),
+    *(b"%e2%80%a4", b"%e2%80%a5", b"%e2%80%a6", b"%e2%81%84", b"%e2%88%95", b"%e2%88%96"),
 )
 _DOTS = frozenset((b".", b".."))
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_~")

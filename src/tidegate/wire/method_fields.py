@@ -71,6 +71,9 @@ _PART = _found(
 )
 
 
+_KINDS = ((b"x-www-form-urlencoded", _FORM), (b"multipart/", _PART), (b"json", _JSON))
+
+
 class MethodFields:
     """One body on its way up. Where it meets a field it raises, and passes on nothing more."""
 
@@ -131,21 +134,21 @@ def method_fields(fields: Iterable[tuple[bytes, bytes]]) -> MethodFields | None:
     for name, value in fields:
         named.setdefault(name.lower().replace(b"_", b"-"), []).append(value.strip().lower())
     types = named.get(b"content-type", [])
-    kind, _, parameters = types[0].partition(b";") if types else (b"", b"", b"")
-    kind = kind.strip()
-    pattern = _PART
-    if not kind or kind == b"application/x-www-form-urlencoded":
-        pattern = _FORM  # Rack reads a POST without a type as one
-    elif kind == b"application/json" or kind.endswith(b"+json"):
-        pattern = _JSON
-    elif not kind.startswith(b"multipart/") and len(types) < 2 and b"," not in kind:
+    whole = types[0] if types else b""
+    # As the most lenient of servers: PHP ends a type at a blank, Laravel takes for JSON what has the word in it.
+    kind = re.split(rb"[;, \t]", whole, maxsplit=1)[0]
+    patterns = {pattern for word, pattern in _KINDS if word in whole}
+    if not kind:
+        patterns.add(_FORM)  # Rack reads a POST without a type as one
+    if not patterns:
         return None
-    if len(types) > 1 or b"," in kind:
+    if len(types) > 1 or len(patterns) > 1 or b"," in whole.partition(b";")[0]:
         raise MethodFieldError("its body has two types, and may ask for another method")
+    (pattern,) = patterns
     codings = [value for value in named.get(b"content-encoding", []) if value not in {b"", b"identity"}]
     if codings:
         raise MethodFieldError("its body is compressed, and may ask for another method: send it plain")
-    charset = re.search(rb"charset\s*=\s*[\"']?([^\"';\s]*)", parameters)
+    charset = re.search(rb"charset\s*=\s*[\"']?([^\"';\s]*)", whole)
     if charset is not None and charset[1] not in _CHARSETS:
         raise MethodFieldError("its body is in another charset than UTF-8, and may ask for another method")
     return MethodFields(pattern)

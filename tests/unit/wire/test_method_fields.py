@@ -39,6 +39,8 @@ ASKS = [
     (FORM, b"a=1&method=delete"),
     (FORM, b"%6dethod=p%55t"),
     (b"Application/X-WWW-Form-Urlencoded; charset=UTF-8", b"_method=x"),
+    (FORM + b" x", b"_method=x"),
+    (b"text/json", b'{"_method": 1}'),
     (JSON, b'{"a": [1], "_method": "delete"}'),
     (b"application/vnd.api+json", b'{"\\u005fm\\u0045thod":"x"}'),
     (PARTS, part(b"_method")),
@@ -129,6 +131,7 @@ def test_whole_or_in_pieces_the_same_is_found() -> None:
         ([(b"content-type", JSON), (b"content_encoding", b"br")], "is compressed"),
         ([(b"content-type", FORM), (b"Content-Type", b"text/plain")], "has two types"),
         ([(b"content-type", b"text/plain, " + FORM)], "has two types"),
+        ([(b"content-type", JSON + b"; a=multipart/form-data")], "has two types"),
         ([(b"content-type", FORM + b";charset=ibm037")], "another charset"),
     ],
 )
