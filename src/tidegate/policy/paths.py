@@ -18,8 +18,8 @@ What passes is alternatives.py.
 
 from __future__ import annotations
 
-# No encoded dot, slash, backslash, percent or control; nothing that begins an overlong sequence (RFC 3629 section 3); no
-# sign that compatibility (NFKC) or a code page's best fit makes a dot, slash or backslash: U+FF0E, FF0F, FF3C, FE52,
+# No encoded dot, slash, backslash, percent or control; nothing that begins an overlong sequence (RFC 3629 section 3);
+# no sign that compatibility (NFKC) or a code page makes a dot, slash or backslash: U+FF0E, FF0F, FF3C, FE52,
 # FE68, 2024 to 2026, 2044, 2215, 2216.
 _AMBIGUOUS = (
     *(b"//", b"#", b"\\", b"%2e", b"%2f", b"%5c", b"%25", b"%0", b"%1", b"%7f"),
