@@ -39,9 +39,9 @@ def list_tokens(*, as_json: bool) -> int:
         if as_json:
             click.echo(json.dumps(found))
             continue
-        used = _time(found["last_used_at"]) if found["last_used_at"] else "never"
+        used = f"last used {_time(found['last_used_at'])}" if found["last_used_at"] else "never used"
         ends = f" · ends {_time(found['expires_at'])}" if found["expires_at"] else ""
-        click.echo(f"{found['id']}  {printable(found['name'])} · {found['role']} · last used {used}{ends}")
+        click.echo(f"{found['id']}  {printable(found['name'])} · {found['role']} · {used}{ends}")
     return 0
 
 

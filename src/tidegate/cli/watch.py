@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -9,6 +10,7 @@ import click
 from tidegate.cli.api_client import ApiClient
 from tidegate.cli.main import say
 from tidegate.cli.server_packages import ensure
+from tidegate.model.errors import StartError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +24,8 @@ def watch() -> int:
     """Show what waits for you, the tasks and their connections, and answer with one key."""
     client = ApiClient()
     client.get("/api/health")  # before the screen changes: no server is one clear line
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
+        raise StartError("tidegate watch needs a terminal for itself", fix="tidegate questions --follow")
     ensure(say, PACKAGES, "the packages of `tidegate watch`")
     from tidegate.cli.watch_screen import Watch
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidegate.cli import main
+from tidegate.cli.api_client import ApiClient
 from tidegate.cli.watch import PACKAGES
 
 if TYPE_CHECKING:
@@ -31,3 +32,12 @@ def test_without_a_server_it_says_so(
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == "tidegate: no server runs here: tidegate serve starts one\n"
+
+
+def test_without_a_terminal_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """HLD-16: in a pipe or in CI it ends with 78 and names what does the same there; it drew into a file for ever."""
+    monkeypatch.setattr(ApiClient, "get", lambda *_: {})
+    assert main.main(["watch"]) == 78
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "tidegate: tidegate watch needs a terminal for itself: tidegate questions --follow\n"
