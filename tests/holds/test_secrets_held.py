@@ -232,6 +232,36 @@ def test_a_task_keeps_its_stand_in_over_a_restart(request: pytest.FixtureRequest
         assert found_in_files(VALUE, product.home) == []
 
 
+@pytest.mark.parametrize("how", ["alone", "server", "test"])
+def test_ctrl_c_ends_a_start_that_waits_for_a_source(request: pytest.FixtureRequest, lab: Lab, how: str) -> None:
+    """INS-5, HLD-9: at once, not when the source's time is over; alone, the source ends with it."""
+    with Inside("netns", request, lab) as inside:
+        product, pid = inside.product, inside.product.folder / "pid"
+        source = ("--from-command", "--", "sh", "-c", f"echo $$ >{pid}; exec sleep 1000")
+        assert product.tidegate("secret", "set", "SLOW", "--host", "a.test", *source).returncode == 0
+        served = Served(product) if how == "server" else None
+        words = ("secret", "test", "SLOW") if how == "test" else ("run", "--secret", "SLOW", "--", "true")
+        process = subprocess.Popen(
+            product.argv(*words), cwd=product.folder, env=product.environment, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        try:
+            until(lambda: pid.exists() and pid.read_text().strip())
+            began = time.monotonic()
+            os.killpg(process.pid, signal.SIGINT)
+            _out, err = process.communicate(timeout=120)
+            assert process.returncode == (130 if how == "test" else -signal.SIGINT), err
+            assert "Traceback" not in err
+            assert time.monotonic() - began < 45
+            if served is None:
+                until(lambda: not os.path.exists(f"/proc/{pid.read_text().strip()}"))
+        finally:
+            process.kill()
+            if served is not None:
+                os.kill(int(pid.read_text()), signal.SIGKILL)
+                served.stop()
+
+
 LOOP = f"while :; do {CURL} -o /dev/null -f 2>/dev/null && echo ok || echo no; sleep 0.1; done"
 
 

@@ -160,14 +160,29 @@ def forget(*, name: str) -> int:
 def test(*, name: str) -> int:
     """Ask the source of a secret for its value. Shows what a task would see in its place."""
     ensure_packages(say)
-    from tidegate.runtime.secret_sources import source_of, stand_in, value_of
+    from tidegate.runtime.secret_sources import source_of, stand_in
 
     state = state_folder(os.environ)
     found = secret_store.load(state, name)
-    shape = stand_in(found, value_of(found, state, os.environ)).decode("ascii")
+    shape = stand_in(found, _of_source(found, state)).decode("ascii")
     _warn_of_others(found)
     click.echo(f"{name}: {source_of(found)} gives a value; a task sees something like {shape} in ${found.variable}")
     return 0
+
+
+def _of_source(found: Stored, state: str) -> bytes:
+    """Return the value. Ctrl-C ends a source that takes its time, too: it is in no terminal's group of processes."""
+    import signal
+
+    from tidegate.runtime.secret_sources import value_of
+
+    before = signal.getsignal(signal.SIGINT)
+    if before != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return value_of(found, state, os.environ)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _note(kind: str, found: Stored | str) -> None:

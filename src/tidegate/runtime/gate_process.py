@@ -176,7 +176,7 @@ def _tell(channel: socket, error: BaseException) -> None:
         return
 
 
-def _give_secrets(task: GateTask, order: dict[str, Any]) -> tuple[tuple[str, ...], dict[str, str]]:
+def _give_secrets(task: GateTask, order: dict[str, Any], asker: int) -> tuple[tuple[str, ...], dict[str, str]]:
     """Get the values, and return the hosts they are for and the task's variables. No core of this process is written.
 
     Raises:
@@ -188,7 +188,7 @@ def _give_secrets(task: GateTask, order: dict[str, Any]) -> tuple[tuple[str, ...
 
     keep_no_core()
     vault, variables = open_secrets(
-        order["state"], order["secrets"], os.environ, keys=from_plain(order.get("keys", ()))
+        order["state"], order["secrets"], os.environ, keys=from_plain(order.get("keys", ())), asker=asker
     )
     task.secrets = vault
     return vault.hosts, variables
@@ -290,7 +290,7 @@ def _serve(channel: socket, open_fd: int) -> None:
         variables: dict[str, str] = {}
         hosts: tuple[str, ...] = ()
         if order.get("secrets") or order.get("keys"):
-            hosts, variables = _give_secrets(task, order)
+            hosts, variables = _give_secrets(task, order, channel.fileno())
             alone.hear_of(task)
         reading = read_for(hosts)
         send(channel, ("ready", {"authority": () if reading is None else reading.authority, "variables": variables}))

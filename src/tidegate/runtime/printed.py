@@ -27,11 +27,12 @@ class PrintedError(Exception):
     """It printed nothing that can be used; the text says why, in one clause."""
 
 
-def printed(argv: Sequence[str], environ: Mapping[str, str], *, seconds: float, most: int) -> bytes:
-    """Run a program and return its standard output, at most `most` bytes.
+def printed(argv: Sequence[str], environ: Mapping[str, str], *, seconds: float, most: int, asker: int = -1) -> bytes:
+    """Run a program and return its standard output, at most `most` bytes. `asker` is a socket to whoever waits for it.
 
     Raises:
-        PrintedError: when it cannot be run, ends with another status than 0, takes longer, or prints more.
+        PrintedError: when it cannot be run, ends with another status than 0, takes longer, prints more, or nobody waits
+            for it any more.
     """
     try:
         process = subprocess.Popen(
@@ -49,7 +50,7 @@ def printed(argv: Sequence[str], environ: Mapping[str, str], *, seconds: float, 
     assert process.stdout is not None, "a pipe was asked for"
     with process.stdout as output:
         try:
-            data = _read(process, output.fileno(), seconds, most)
+            data = _read(process, output.fileno(), seconds, most, asker)
         except BaseException:  # a person's Ctrl-C too
             _end(process)
             raise
@@ -58,7 +59,7 @@ def printed(argv: Sequence[str], environ: Mapping[str, str], *, seconds: float, 
     return data
 
 
-def _read(process: subprocess.Popen[bytes], output: int, seconds: float, most: int) -> bytes:
+def _read(process: subprocess.Popen[bytes], output: int, seconds: float, most: int, asker: int) -> bytes:
     """Read until the program has ended, and what is in the pipe then."""
     late = time.monotonic() + seconds
     data = b""
@@ -67,10 +68,14 @@ def _read(process: subprocess.Popen[bytes], output: int, seconds: float, most: i
         look = select.poll()
         look.register(ended, select.POLLIN)
         look.register(output, select.POLLIN)
+        if asker >= 0:
+            look.register(asker, select.POLLRDHUP)
         while True:
             ready = dict(look.poll(max(0.0, late - time.monotonic()) * 1000))
             if not ready:
                 raise PrintedError(f"it does not end within {seconds:g} s")
+            if asker in ready:
+                raise PrintedError("nobody waits for it any more")
             if output in ready:
                 piece = os.read(output, _PIECE)
                 data += piece

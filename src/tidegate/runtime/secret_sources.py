@@ -39,11 +39,14 @@ def open_secrets(
     environ: Mapping[str, str],
     kept: MutableMapping[str, str] | None = None,
     keys: Iterable[Stored] = (),
+    *,
+    asker: int = -1,
 ) -> tuple[Vault, dict[str, str]]:
     """Return the secrets of a task, and the variables that are another in it than in `environ`.
 
     `kept` are the stand-ins that the task has already, by name; those that are made now join them. `keys` are secrets
-    that are in no store: those of an agent's model (model_keys.py).
+    that are in no store: those of an agent's model (model_keys.py). `asker` is a socket: a source that is still asked
+    when its other end is closed is ended.
 
     Raises:
         StartError: where a source gives no value, one that no stand-in can be made for, or one that the task's stand-in
@@ -55,7 +58,7 @@ def open_secrets(
     wanted = [(name, load(state, name)) for name in names]
     wanted += [(f"${key.variable}", key) for key in keys]  # a secret may be called like somebody's variable
     for slot, stored in wanted:
-        value = value_of(stored, state, environ)
+        value = value_of(stored, state, environ, asker=asker)
         placeholder = kept[slot].encode("ascii") if slot in kept else stand_in(stored, value)
         if not fits(value, placeholder):
             raise StartError(
@@ -91,7 +94,7 @@ def stand_in(stored: Stored, value: bytes) -> bytes:
         raise StartError(f"the secret {stored.name} cannot be used: {error}", fix="give another value") from None
 
 
-def value_of(stored: Stored, state: str, environ: Mapping[str, str]) -> bytes:
+def value_of(stored: Stored, state: str, environ: Mapping[str, str], *, asker: int = -1) -> bytes:
     """Return the value that the source gives now, without a newline at its end.
 
     Raises:
@@ -106,9 +109,9 @@ def value_of(stored: Stored, state: str, environ: Mapping[str, str]) -> bytes:
     elif stored.source == "credential":
         value = _credential(stored, environ)
     elif stored.source == "keyring":
-        value = _keyring(stored, environ)
+        value = _keyring(stored, environ, asker)
     else:
-        value = _command(stored, stored.origin, environ)
+        value = _command(stored, stored.origin, environ, asker)
     value = value.rstrip(b"\r\n")
     if not value:
         absent = stored.source == "env" and stored.origin[0] not in environ
@@ -136,7 +139,7 @@ def _credential(stored: Stored, environ: Mapping[str, str]) -> bytes:
     return _file(stored, path)
 
 
-def _keyring(stored: Stored, environ: Mapping[str, str]) -> bytes:
+def _keyring(stored: Stored, environ: Mapping[str, str], asker: int) -> bytes:
     """By the keyring package's own program: a desktop that asks for a password holds up nothing but the start."""
     if find_spec("keyring") is None:
         raise StartError(
@@ -145,7 +148,7 @@ def _keyring(stored: Stored, environ: Mapping[str, str]) -> bytes:
             code="packages",
         )
     # -I: nothing of the folder that a task works in is imported.
-    return _command(stored, (sys.executable, "-I", "-m", "keyring", "get", *stored.origin), environ)
+    return _command(stored, (sys.executable, "-I", "-m", "keyring", "get", *stored.origin), environ, asker)
 
 
 def _file(stored: Stored, path: str) -> bytes:
@@ -159,11 +162,11 @@ def _file(stored: Stored, path: str) -> bytes:
         raise _nothing(stored, os.strerror(error.errno or 5).lower()) from None
 
 
-def _command(stored: Stored, argv: tuple[str, ...], environ: Mapping[str, str]) -> bytes:
+def _command(stored: Stored, argv: tuple[str, ...], environ: Mapping[str, str], asker: int) -> bytes:
     from tidegate.runtime.printed import PrintedError, printed
 
     try:
-        return printed(argv, environ, seconds=COMMAND_SECONDS, most=MOST + 2)
+        return printed(argv, environ, seconds=COMMAND_SECONDS, most=MOST + 2, asker=asker)
     except PrintedError as error:
         raise _nothing(stored, str(error)) from None
 

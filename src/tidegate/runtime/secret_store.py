@@ -31,9 +31,14 @@ if TYPE_CHECKING:
 SOURCES = ("sealed", "env", "file", "command", "credential", "keyring")
 PLACES = ("bearer", "basic", "header", "query", "body-field")
 _KEY = "secrets"
+_KEY_BYTES = 32  # AES-256
 _NONCE = 12  # bytes, NIST SP 800-38D
 _MOST = 1 << 16
 _LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
+
+
+class OpenToOthersError(OSError):
+    """A file that has to be this user's alone is not."""
 
 
 class Stored(Value):
@@ -157,8 +162,12 @@ def seal(state: str, secret: Stored, value: bytes) -> Stored:
 
     try:
         key = _key(state, make=True)
+    except OpenToOthersError as error:
+        raise _key_unusable(state, secret.name, str(error)) from None
     except OSError as error:
         raise _not_kept(secret.name, error) from None
+    if len(key) != _KEY_BYTES:
+        raise _key_unusable(state, secret.name, "it is no key")
     nonce = os.urandom(_NONCE)
     return secret.replace(sealed=nonce + AESGCM(key).encrypt(nonce, value, _bound(secret)))
 
@@ -175,6 +184,8 @@ def unseal(state: str, secret: Stored) -> bytes:
     sealed = secret.sealed
     try:
         return AESGCM(_key(state, make=False)).decrypt(sealed[:_NONCE], sealed[_NONCE:], _bound(secret))
+    except OpenToOthersError as error:
+        raise _key_unusable(state, secret.name, str(error)) from None
     except (OSError, ValueError, InvalidTag):
         raise StartError(
             f"the secret {secret.name} cannot be unsealed: its key is gone, or its file was changed",
@@ -202,7 +213,7 @@ def _private(path: str) -> bytes:
     with open(fd, "rb") as file:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-            raise OSError("it is open to others")
+            raise OpenToOthersError("it is open to others")
         return file.read(_MOST)
 
 
@@ -224,6 +235,15 @@ def _read(name: str, told: Mapping[str, Any]) -> Stored:
     if found.name != name or found.place not in PLACES or found.source not in SOURCES or not is_name(found.variable):
         raise ValueError(name)
     return found
+
+
+def _key_unusable(state: str, name: str, why: str) -> StartError:
+    path = os.path.join(key_folder(state), _KEY)
+    return StartError(
+        f"the secret {name} cannot be sealed with the key in {path!r}: {why}",
+        fix="remove that file: the next secret makes another, and those that were sealed with it are set again",
+        code="secret-key",
+    )
 
 
 def _not_kept(name: str, error: OSError) -> StartError:

@@ -38,6 +38,14 @@ def _first_end(numbers: list[int]) -> int:
     return next((number for number in numbers if number in ENDING), 0)
 
 
+class AskedToEndError(KeyboardInterrupt):
+    """A signal that asks us to end arrived where that is heeded at once. Uncaught it ends us as Ctrl-C does."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
 class SignalInbox:
     """Signals that have arrived, in order. One a process, in the main thread."""
 
@@ -46,17 +54,34 @@ class SignalInbox:
         self.fd, self._writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._before: dict[int, Any] = {}
         self._waiting: list[int] = []
+        self._heeds = False
         self.ended_by = 0  # the first signal that was taken and asks us to end
         self._wakeup_before = _signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
         for number in FORWARDED + OWN:
             # SIGCHLD ignored would make the kernel reap behind our back, and without SIGCONT a stop never ends.
             if number in OWN or _signal.getsignal(number) != _signal.SIG_IGN:
-                self._before[number] = _signal.signal(number, _nothing)
+                self._before[number] = _signal.signal(number, self._arrived)
 
     @classmethod
     def install(cls) -> SignalInbox:
         """Begin queueing, from now until `restore`."""
         return cls()
+
+    def heed(self, *, at_once: bool) -> None:
+        """Say whether a signal that asks us to end interrupts what is waited for; it stays queued all the same.
+
+        Raises:
+            AskedToEndError: where one has arrived.
+        """
+        self._heeds = at_once
+        if at_once and (number := self.pending_end()):
+            raise AskedToEndError(number)
+
+    def _arrived(self, number: int, _frame: object) -> None:
+        # Only a handler that exists makes the descriptor readable.
+        if self._heeds and number in ENDING:
+            self._heeds = False
+            raise AskedToEndError(number)
 
     def take(self) -> list[int]:
         """Return what has arrived since the last time, oldest first. Never waits."""
@@ -113,7 +138,3 @@ def from_keyboard() -> bool:
         return False
     finally:
         os.close(terminal)
-
-
-def _nothing(_number: int, _frame: object) -> None:
-    """Be a handler: only one that exists makes the descriptor readable."""

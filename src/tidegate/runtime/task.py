@@ -19,6 +19,8 @@ from tidegate.runtime.container_task import comeback_of, in_container, node_name
 from tidegate.runtime.environment import task_environment, without_proxies
 from tidegate.runtime.first_message import about, first_message
 from tidegate.runtime.inspection import need_readable, only_registries, wants_inspection
+from tidegate.runtime.outcome import Outcome
+from tidegate.runtime.signals import AskedToEndError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from tidegate.policy.policy import Policy
     from tidegate.runtime.alone import AloneBook
     from tidegate.runtime.link import Link
-    from tidegate.runtime.outcome import Outcome
     from tidegate.runtime.root_pool import RootPool
     from tidegate.runtime.secret_store import Stored
     from tidegate.runtime.server_link import ServerLink
@@ -150,8 +151,13 @@ def run_behind_gate(
     if pool:
         files = _trust_files(pool, order, hold.name)  # while the gate makes its authority
         trusted = files.roots
-        link.confirm_known()
-        link.cover(order.environ)
+        try:
+            inbox.heed(at_once=True)  # a secret's source may take its time
+            link.confirm_known()
+            link.cover(order.environ)
+            inbox.heed(at_once=False)
+        except AskedToEndError as asked:
+            return Ended(Outcome(128 + asked.number, asked.number, started=False), None)
     environment = _environment_of(order, hold, link, port, (OWN4, OWN6, *names) if captured else ())
     trust: tuple[tuple[str, bytes], ...] = ()
     if files is not None:

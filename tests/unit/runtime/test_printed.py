@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -78,3 +79,16 @@ def test_what_cannot_be_run_is_said(argv: tuple[str, ...]) -> None:
     """INS-5: in one clause."""
     with pytest.raises(PrintedError, match=r"no such file|cannot be run"):
         said(*argv)
+
+
+def test_it_ends_when_nobody_waits_for_it_any_more(tmp_path: Path) -> None:
+    """INS-5, HLD-9: whoever asked has closed the socket; while it is open, what it sends is nobody's concern."""
+    ours, theirs = socket.socketpair()
+    ours.send(b"something")
+    assert printed(("echo", VALUE), os.environ, seconds=50, most=100, asker=theirs.fileno()) == f"{VALUE}\n".encode()
+    ours.close()
+    file = tmp_path / "pid"
+    with pytest.raises(PrintedError, match="nobody waits for it any more"):
+        printed(("sh", "-c", f"echo $$ >{file}; sleep 1000"), os.environ, seconds=900, most=100, asker=theirs.fileno())
+    theirs.close()
+    assert not file.exists() or is_over(file.read_text().strip() or "0")

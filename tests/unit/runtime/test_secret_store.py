@@ -109,3 +109,22 @@ def test_names_that_are_none(tmp_path: Path) -> None:
         secret_store.load_all(state, ["TOKEN", "OTHER"])
     secret_store.save(state, TOKEN.replace(name="OTHER", variable="OTHER"))
     assert [one.name for one in secret_store.load_all(state, ["TOKEN", "OTHER"])] == ["TOKEN", "OTHER"]
+
+
+@pytest.mark.parametrize(
+    ("key", "mode", "why"), [(b"short", 0o600, "it is no key"), (b"k" * 32, 0o644, "open to others")]
+)
+def test_a_key_that_cannot_be_used_is_named(tmp_path: Path, key: bytes, mode: int, why: str) -> None:
+    """INS-5: nothing is sealed with it, and the line says which file it is and what to do; without it, it is good."""
+    state = str(tmp_path / "state")
+    secret = Stored("TOKEN", (("a.test", 443),), "bearer", "", "TOKEN", "sealed")
+    secret_store.seal(state, secret, VALUE)
+    path = tmp_path / "state" / "keys" / "secrets"
+    path.write_bytes(key)
+    path.chmod(mode)
+    with pytest.raises(StartError, match=why) as caught:
+        secret_store.seal(state, secret, VALUE)
+    assert str(path) in caught.value.what
+    assert "remove that file" in caught.value.fix
+    path.unlink()
+    assert secret_store.unseal(state, secret_store.seal(state, secret, VALUE)) == VALUE

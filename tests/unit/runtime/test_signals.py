@@ -100,3 +100,20 @@ def test_stopping_waits_for_the_continue_and_an_orphan_is_not_stopped() -> None:
 def test_without_a_controlling_terminal_no_signal_is_from_a_keyboard() -> None:
     """A SIGINT from a supervisor is not taken for Ctrl-C."""
     assert run("print(from_keyboard())") == "False\n"
+
+
+def test_what_is_waited_for_is_interrupted_where_that_is_heeded() -> None:
+    """HLD-9, INS-5: by what asks us to end, also when it came before, and only then; it stays queued."""
+    script = (
+        "inbox = SignalInbox.install()\nreading, writing = os.pipe()\n"
+        "def wait(at_once, *numbers):\n"
+        "    try:\n"
+        "        inbox.heed(at_once=at_once)\n"
+        "        for number in numbers: hit(number)\n"
+        "        inbox.heed(at_once=False)\n"
+        "        print('went on', inbox.take())\n"
+        "    except KeyboardInterrupt as asked: print(type(asked).__name__, asked.number, inbox.take())\n"
+        "wait(True, signal.SIGUSR1, signal.SIGTERM)\nwait(False, signal.SIGTERM)\n"
+        "hit(signal.SIGINT); wait(True)\nwait(True, signal.SIGWINCH)"
+    )
+    assert run(script) == ("AskedToEndError 15 [10, 15]\nwent on [15]\nAskedToEndError 2 [2]\nwent on [28]\n")
