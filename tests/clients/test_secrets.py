@@ -76,6 +76,20 @@ def test_the_origin_sees_the_value_and_the_task_never(product: Product, lab: Lab
     ]
 
 
+def test_no_range_of_bytes_gives_a_value_in_pieces(product: Product, lab: Lab) -> None:
+    """INS-5, B118: curl asks for the halves of an answer that repeats the value, and gets the whole, clean."""
+    body = f"key={VALUE}"
+    origin = lab.origin("http", ALLOWED, 443, tls="a.test", body=body, headers=["Accept-Ranges: bytes"])
+    keep(product)
+    script = f'echo "$TOKEN"; {CURL} -r 0-20; echo; {CURL} -r 21-80'
+    done = product.run("--allow", "a.test", "--secret", "TOKEN", "--", "sh", "-c", script)
+    stand_in, *got = done.stdout.split()
+    assert got[0] == f"key={stand_in}", done.stdout + done.stderr
+    assert VALUE[:12] not in done.stdout
+    assert VALUE[-12:] not in done.stdout
+    assert [b"range" in head.lower() for head in origin.heads] == [False, False]
+
+
 def test_a_stand_in_is_unique_and_worth_nothing_elsewhere(product: Product, lab: Lab) -> None:
     """INS-5, B121, B122, GAT-7: after a redirect and in clear text it is refused with a line, and nothing hears it."""
     away = lab.origin("echo", REFUSED, 443, tls="b.test")

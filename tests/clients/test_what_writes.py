@@ -7,6 +7,7 @@ and headers in odd forms over HTTP/1.1 and HTTP/2, a WebSocket, the web API of a
 from __future__ import annotations
 
 import json
+import shlex
 import ssl
 import sys
 from typing import TYPE_CHECKING
@@ -69,6 +70,32 @@ def test_no_method_in_an_odd_form_arrives(product: Product, house: House, versio
     done = product.run(*held(product, PRESETS), "--", "sh", "-c", script, "sh", "https://npm.test/x", *argv)
     assert done.stdout.split() == ["403"] * len(_ODD) + ["404"], done.stderr
     assert house.arrived() == [f"GET npm.test /x 404 HTTP/{'2' if version == '--http2' else '1.1'}"]
+
+
+_FORMS = [
+    ("-d", "a=1&_method=DELETE"),
+    ("--data-urlencode", "_method=DELETE"),
+    ("-F", "_method=DELETE"),
+    ("-H", "Content-Type: application/json", "-d", '{"_method": "DELETE"}'),
+    ("-H", "Transfer-Encoding: chunked", "-d", "_method=DELETE"),
+    ("-G", "-d", "_method=DELETE"),
+    ("-d", "a=1", "-H", "X-HTTP-Method-Override: DELETE"),
+]
+_PLAIN_FORMS = [("-d", "a=1&method=card"), ("-F", "a=_method"), ("-G", "-d", "a=_method")]
+
+
+@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
+def test_a_rule_with_post_is_not_walked_around(product: Product, house: House, version: str) -> None:
+    """INS-6: frameworks take a form's `_method`, or a header, for the method; forms beside them arrive."""
+    argv = ["curl", "-sS", version, "-o", "/dev/null", "-w", "%{http_code}\n"]
+    lines = (" ".join(map(shlex.quote, (*argv, *words, "https://npm.test/x"))) for words in (*_FORMS, *_PLAIN_FORMS))
+    text = "network: {runtime: {allow: [{host: 'npm.test:443', methods: [GET, POST]}]}}\n"
+    done = product.run(*held(product, text), "--", "sh", "-c", "\n".join(lines))
+    passed = done.stdout.split()[len(_FORMS) :]
+    assert done.stdout.split()[: len(_FORMS)] == ["403"] * len(_FORMS), done.stdout + done.stderr
+    assert len(passed) == len(_PLAIN_FORMS)
+    assert "403" not in passed
+    assert not [one for one in house.arrived() if "_method=DELETE" in one or one.startswith("DELETE")]
 
 
 def test_one_registry_is_not_asked_for_another(product: Product, house: House) -> None:

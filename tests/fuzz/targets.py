@@ -20,6 +20,7 @@ from tidegate.wire.dns import parse_query, read_frame
 from tidegate.wire.dns_answer import addresses, no_data, no_name
 from tidegate.wire.framing import Framing, Kind, request_framing, response_framing
 from tidegate.wire.headers import request_head_bytes
+from tidegate.wire.method_fields import method_fields as fields_of
 from tidegate.wire.opening import OpeningReader
 from tidegate.wire.sock_diag import Ends
 from tidegate.wire.socks5 import read_greeting, read_request
@@ -109,6 +110,20 @@ def chunked(data: bytes) -> None:
     assert read_body(lambda: make_body(framing), bytewise(data)) == whole
 
 
+def method_fields(data: bytes) -> None:
+    """Look through forms, JSON and multipart bodies for a field that asks for another method (RFC 7578)."""
+    for kind in (b"application/x-www-form-urlencoded", b"application/json", b"multipart/form-data"):
+
+        def through(pieces: list[bytes], kind: bytes = kind) -> Any:
+            look = fields_of(((b"content-type", kind),))
+            assert look is not None
+            return b"".join(map(look.feed, pieces)) + look.end()
+
+        whole = outcome(lambda through=through: through([data]))
+        assert outcome(lambda through=through: through(bytewise(data))) == whole
+        assert not isinstance(whole, bytes) or whole == data
+
+
 def kernel(data: bytes) -> None:
     """Read what the kernel says of packets, connections and their owners: a value or an error, never a guess."""
     told = outcome(lambda: nflog.attempts(data))
@@ -128,7 +143,8 @@ def kernel(data: bytes) -> None:
 _OF_A_USER = b"\x08\0\x0b\0\0\0\x75\x31" + b"\x1c\0\x09\0\x45" + bytes(23)  # NFULA_UID, and a packet
 _ENDS = Ends(bytes((127, 0, 0, 1)), 40000, bytes((127, 0, 0, 1)), 3128)
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    target.__name__: target for target in (client_hello, dns, socks5, http_request, http_response, chunked, kernel)
+    target.__name__: target
+    for target in (client_hello, dns, socks5, http_request, http_response, chunked, method_fields, kernel)
 }
 
 _QUERY = bytes.fromhex("123401000001000000000001 016104746573740000010001 00002904d0000000000000")
@@ -161,6 +177,10 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
         b"4,1,2,-;tidegate IN= OUT=lo SRC=127.0.0.1 DST=1.2.3.4 LEN=60 PROTO=TCP SPT=1 DPT=443 UID=30001 GID=30001 \n",
         sock_diag.question(_ENDS, 1),
         conntrack.question(_ENDS, 1),
+    ),
+    "method_fields": (
+        b"a=1&+.%5fmethod=x&method=delete", b'{"a": "x", "\\u005fmethod": 1}', b"x" * 300 + b"&_method=",
+        b'Content-Disposition: form-data; name="method"\r\n\r\nput', b"name*=utf-8'en'%5Fm\\ethod",
     ),
     "chunked": (b"5\r\nhello\r\n0\r\n\r\n", b"a;x=y\r\n0123456789\r\n0\r\nX: y\r\n\r\n"),
 }  # fmt: skip
