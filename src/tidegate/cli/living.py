@@ -115,4 +115,4 @@ def _target(text: str | None) -> dict[str, Any]:
         host, port = split_authority(text)
         return {"host": host} if port is None else {"host": host, "port": parse_port(port)}
     except (HostError, PortError) as error:
-        raise UsageError(f"{text!r} is no HOST[:PORT]: {error.what}") from None
+        raise UsageError(f"{text!r} is not HOST[:PORT]: {error.what}") from None

@@ -213,7 +213,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
     if not command[0]:
         raise UsageError("the command is empty", fix="tidegate run [options] -- COMMAND")
     if "--trust-folder" in given and "--no-folder-policy" in given:
-        raise UsageError("--trust-folder and --no-folder-policy exclude one another", fix="give one of them")
+        raise UsageError("--trust-folder and --no-folder-policy exclude each other", fix="give one of them")
     for name in () if "--ask" in given else ("--wait", "--wait-for"):
         if name in given and "--no-server" in given:
             raise UsageError(f"{name} needs the server that --no-server leaves aside", fix="give one of them")
@@ -235,9 +235,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
     if hold == "offline" and "--ssh-key" in given:
         raise UsageError("--ssh-key has no meaning without a network", fix="leave --ssh-key or --no-network out")
     if "--ask" in given and "--wait" in given:
-        raise UsageError(
-            "--ask and --wait exclude one another", fix="--ask: where a server runs, others can answer too"
-        )
+        raise UsageError("--ask and --wait exclude each other", fix="--ask: where a server runs, others can answer too")
     files = one("--files")
     if files and files not in FILES:
         raise UsageError(f"there is no --files {files!r}", fix=f"one of {', '.join(FILES)}")

@@ -82,18 +82,16 @@ def set_secret(
     tidegate secret set NPM_TOKEN --host registry.npmjs.org --from-command -- pass show npm
     """
     if not is_name(name) or not is_name(variable or name):
-        raise UsageError(
-            f"{variable or name!r} is no name of a variable", fix="letters, digits and '_', as in API_TOKEN"
-        )
+        raise UsageError(f"{variable or name!r} is not a variable name", fix="letters, digits and '_', as in API_TOKEN")
     _refuse_a_taken_variable(variable or name)
     if sum(map(bool, (bearer, basic, header, query, body_field))) > 1:
         raise UsageError(
-            "a secret has one place", fix="give one of --bearer, --basic, --header, --query and --body-field"
+            "a secret goes into one place", fix="give one of --bearer, --basic, --header, --query and --body-field"
         )
     if sum(map(bool, (from_env, from_file, from_command, from_credential, any(from_keyring)))) > 1:
-        raise UsageError("a secret has one source", fix="give one of the options --from-…")
+        raise UsageError("a secret comes from one source", fix="give one of the options --from-…")
     if bool(command) != from_command:
-        raise UsageError("a command stands behind --", fix=f"tidegate secret set {name} … --from-command -- PROGRAM …")
+        raise UsageError("the command comes after --", fix=f"tidegate secret set {name} … --from-command -- PROGRAM …")
     named = {"header": header, "query": query, "body-field": body_field}
     place = next((kind for kind, field in named.items() if field), "basic" if basic else "bearer")
     field = _path(body_field) if body_field else _field(header or query, header=bool(header))
@@ -202,7 +200,7 @@ def _warn_of_others(found: Stored) -> None:
 
 def _hosts(texts: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     if not texts:
-        raise UsageError("a secret is for some host", fix="--host api.example.com")
+        raise UsageError("a secret needs a host", fix="--host api.example.com")
     found = []
     for text in texts:
         if "://" in text:
@@ -229,11 +227,11 @@ def _refuse_a_taken_variable(name: str) -> None:
 
 def _field(text: str, *, header: bool) -> str:
     if header and not (text and _TOKEN.issuperset(text.lower())):
-        raise UsageError(f"{text!r} is no name of a header", fix="--header X-Api-Key")
+        raise UsageError(f"{text!r} is not a header name", fix="--header X-Api-Key")
     if header and text.lower() in _OURS:
         raise UsageError(f"the header {text} is the gate's", fix="--header X-Api-Key")
     if not text.isascii() or not text.isprintable() or any(c in " &=#%" for c in text):
-        raise UsageError(f"{text!r} is no name of a parameter", fix="--query key")
+        raise UsageError(f"{text!r} is not a parameter name", fix="--query key")
     return text
 
 
@@ -247,13 +245,13 @@ def _path(text: str) -> str:
 
 def _variable(text: str) -> str:
     if "=" in text or "\0" in text:
-        raise UsageError(f"--from-env {text!r} is no name of a variable", fix="--from-env API_TOKEN")
+        raise UsageError(f"--from-env {text!r} is not a variable name", fix="--from-env API_TOKEN")
     return text
 
 
 def _credential(text: str) -> str:
     if "/" in text or text in {".", ".."}:
-        raise UsageError(f"{text!r} is no name of a credential", fix="as in LoadCredential=NAME:…, without a folder")
+        raise UsageError(f"{text!r} is not a credential name", fix="as in LoadCredential=NAME:…, without a folder")
     return text
 
 

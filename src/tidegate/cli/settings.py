@@ -61,7 +61,7 @@ def set_(*, name: str, values: tuple[str, ...], key_file: str) -> None:
         try:
             changes["webhook_key"] = read_key(key_file, "--key-file").decode()
         except UnicodeDecodeError:
-            raise UsageError(f"--key-file {key_file!r} is no text", fix="openssl rand -hex 32 >FILE") from None
+            raise UsageError(f"--key-file {key_file!r} is not text", fix="openssl rand -hex 32 >FILE") from None
     _show(ApiClient().ask("PATCH", "/api/settings", changes), as_json=False)
 
 

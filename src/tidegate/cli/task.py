@@ -103,7 +103,7 @@ def create(
     seconds = wait(wait_for) if wait_for else None
     real = os.path.realpath(folder)
     if not os.path.isdir(real):
-        raise UsageError(f"--folder {folder!r} is no folder", fix="name one")
+        raise UsageError(f"--folder {folder!r} is not a folder", fix="name one")
     joined: Policy = policy_in_force(
         folder=real,
         config=config_folder(os.environ),

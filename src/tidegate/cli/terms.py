@@ -22,7 +22,7 @@ def until(text: str, now: dt.datetime) -> float:
     A span (`90s`, `30m`, `2h`, `3d`), a time of the day to come (`18:30`), or a date and time of ISO 8601.
 
     Raises:
-        UsageError: when it is none of them, or is over already.
+        UsageError: when it is none of them, or is in the past.
     """
     span = _SPAN.match(text)
     clock = _CLOCK.match(text)
@@ -37,9 +37,9 @@ def until(text: str, now: dt.datetime) -> float:
             at = at if at.tzinfo else at.replace(tzinfo=now.tzinfo)
         unix = at.timestamp()
     except (ValueError, OverflowError):
-        raise UsageError(f"{text!r} is no time", fix="write 30m, 2h, 18:30 or 2030-01-31T18:30") from None
+        raise UsageError(f"{text!r} is not a time", fix="write 30m, 2h, 18:30 or 2030-01-31T18:30") from None
     if at <= now:
-        raise UsageError(f"{text!r} is over already", fix="give a time to come")
+        raise UsageError(f"{text!r} is in the past", fix="give a later time")
     return unix
 
 
@@ -65,7 +65,7 @@ def amount(text: str) -> int:
     found = _AMOUNT.match(text)
     size = int(found[1]) * _AMOUNTS[found[2]] if found else 0
     if not 1 <= size < 1 << 53:
-        raise UsageError(f"{text!r} is no amount of bytes", fix="write 5000, 200k, 10M or 2G")
+        raise UsageError(f"{text!r} is not a number of bytes", fix="write 5000, 200k, 10M or 2G")
     return size
 
 

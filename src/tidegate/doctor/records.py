@@ -36,7 +36,7 @@ def _folder(state: str) -> Check:
     except OSError as error:
         return Check(_FOLDER, FAIL, f"{place} cannot be looked at: {error.strerror}", "set XDG_STATE_HOME")
     if not stat.S_ISDIR(found.st_mode):
-        return Check(_FOLDER, FAIL, f"{place} is no folder", f"move it away: mv {place} {place}.old")
+        return Check(_FOLDER, FAIL, f"{place} is not a folder", f"move it away: mv {place} {place}.old")
     if not os.access(place, os.W_OK | os.X_OK, effective_ids=True) or room.f_flag & os.ST_RDONLY:
         return Check(_FOLDER, FAIL, f"{place} cannot be written", "set XDG_STATE_HOME to a folder that can")
     if place == state and found.st_uid != os.geteuid():

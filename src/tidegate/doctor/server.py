@@ -131,7 +131,7 @@ def _key(state: str) -> list[Check]:
     except OSError:
         return []
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-        return [Check(_KEY, FAIL, f"{path} is no file of yours", "see who owns it")]
+        return [Check(_KEY, FAIL, f"{path} is not a file of yours", "see who owns it")]
     if found.st_mode & 0o077:
         return [Check(_KEY, FAIL, f"{path} is open to others", f"chmod 600 {path}", lambda: os.chmod(path, 0o600))]
     return [Check(_KEY, OK)]

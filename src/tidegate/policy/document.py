@@ -178,7 +178,7 @@ def parse_document(data: bytes, problems: Problems) -> Node | None:
         try:
             root = _compose(text, found)
         except ValueError:  # the pure parser's own, for a code point that does not exist
-            problems.add(0, 0, "this is no YAML", "", "check the escapes in quoted texts")
+            problems.add(0, 0, "this is not YAML", "", "check the escapes in quoted texts")
             return None
         except yaml.YAMLError as error:
             reparsed += len(text)
@@ -348,7 +348,7 @@ def _mend(text: str, error: yaml.YAMLError, problems: Problems) -> str | None:
     """Note a syntax error; return the text with the fault overwritten where it was a missing quote."""
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is None:
-        problems.add(0, 0, "this is no YAML", str(error), "")
+        problems.add(0, 0, "this is not YAML", str(error), "")
         return None
     lines = text.split("\n", mark.line + 1)
     context = getattr(error, "context_mark", None)
@@ -378,6 +378,6 @@ def _mend(text: str, error: yaml.YAMLError, problems: Problems) -> str | None:
         return None
     said = ", ".join(part for part in (getattr(error, "context", None), getattr(error, "problem", None)) if part)
     problems.add(
-        mark.line + 1, mark.column + 1, f"this is no YAML ({said})", rest, "check the indentation, quotes and brackets"
+        mark.line + 1, mark.column + 1, f"this is not YAML ({said})", rest, "check the indentation, quotes and brackets"
     )
     return None

@@ -119,7 +119,7 @@ def _ipv4(name: str, port: int | None, tail: str) -> tuple[str, Shape, str, int 
             meant = inet_ntoa(inet_aton(name))
         except OSError:
             raise RuleError("it looks like a number but is no IPv4 address", "four numbers from 0 to 255") from None
-        raise RuleError("this is no canonical IPv4 address", f"{meant}{tail} if that is meant") from None
+        raise RuleError("this is not a canonical IPv4 address", f"{meant}{tail} if that is meant") from None
     return name + tail, Shape.LITERAL, name, port
 
 

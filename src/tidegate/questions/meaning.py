@@ -60,7 +60,7 @@ def check_terms(answer: Answer, terms: Terms, wall: float) -> None:
             f"the answer {answer.value!r} has no end of its own", fix="give an end with `allow` or `task`"
         )
     if terms.until is not None and not (isfinite(terms.until) and terms.until > wall):
-        raise BadAnswerError("the end lies in the past", fix="give a time to come")
+        raise BadAnswerError("the end lies in the past", fix="give a later time")
     for what, count in (("connections", terms.connections), ("bytes", terms.bytes)):
         if count is not None and count < 1:
             raise BadAnswerError(f"{count} {what} are none at all", fix="give a number above 0, or answer `deny`")

@@ -57,7 +57,7 @@ def read_policy_file(path: str, *, folder: bool = False, what: str = "policy") -
                 fix=f"name a file in it, such as {path}/{what.partition(' ')[0]}.yaml",
             )
         if not stat.S_ISREG(mode) and (folder or not stat.S_ISFIFO(mode)):
-            raise UsageError(f"the {what} {path!r} is no file", fix="name a file")
+            raise UsageError(f"the {what} {path!r} is not a file", fix="name a file")
         if stat.S_ISREG(mode) and found.st_nlink > 1 and os.access(path, os.W_OK):
             raise StartError(
                 f"the {what} {path!r} has another name (a hard link), by which a task could change it",

@@ -127,7 +127,7 @@ def _find(key: str, caller: str) -> tuple[str, bytes]:
             return key, b""
     blob = public_blob(text)
     if not blob:
-        raise StartError(f"--ssh-key: {key} is no ssh key", fix="name a private or public key file", code="ssh-key")
+        raise StartError(f"--ssh-key: {key} is not an ssh key", fix="name a private or public key file", code="ssh-key")
     return "", blob
 
 

@@ -136,7 +136,7 @@ class Register:
             StartError: when its record cannot be kept, or a secret is none.
         """
         if not os.path.isabs(folder):
-            raise UsageError(f"{ascii(folder)[:200]} is no absolute path", fix="give one", code="folder")
+            raise UsageError(f"{ascii(folder)[:200]} is not an absolute path", fix="give one", code="folder")
         task = Living(
             id=new_task_id(time.gmtime(self._clock())[:6], os.urandom(4)),
             kind=CREATED,
@@ -168,7 +168,7 @@ class Register:
         """
         id = order["task"]  # noqa: A001 - what everybody calls it
         if not id or len(id) > 64 or not set(id) <= _ID:
-            raise UsageError(f"{ascii(id)[:80]} is no task's id", code="task-id")
+            raise UsageError(f"{ascii(id)[:80]} is not a task's id", code="task-id")
         task = Living(
             id=id,
             kind=RUN,

@@ -119,7 +119,9 @@ def checked(state: str, names: Iterable[str], policy: Policy) -> TaskSecrets:
     wanted = tuple(dict.fromkeys(names))
     for name in wanted:
         if not is_name(name):
-            raise UsageError(f"{ascii(name)[:80]} is no name of a secret", fix="tidegate secret list", code="secret")
+            raise UsageError(
+                f"{ascii(name)[:80]} is not the name of a secret", fix="tidegate secret list", code="secret"
+            )
     return TaskSecrets(_uses(state, wanted, policy))
 
 

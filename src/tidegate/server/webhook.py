@@ -54,11 +54,11 @@ class Target:
             parts = urlsplit(url)
             self.port = parts.port
         except ValueError:
-            raise StartError(f"{name} {url!r} is no URL", fix=f"{name} https://HOST/PATH") from None
+            raise StartError(f"{name} {url!r} is not a URL", fix=f"{name} https://HOST/PATH") from None
         self.host = parts.hostname or ""
         self.secure = parts.scheme == "https"
         if parts.scheme not in ("http", "https") or not self.host or parts.username or parts.fragment:
-            raise StartError(f"{name} {url!r} is no plain URL", fix=f"{name} https://HOST/PATH")
+            raise StartError(f"{name} {url!r} is not a plain URL", fix=f"{name} https://HOST/PATH")
         if not self.secure and self.host not in _LOOPBACK:
             raise StartError(
                 f"{name} {url!r}: what it is sent can answer questions, and http is read by others",

@@ -189,7 +189,7 @@ def _version(connection: sqlite3.Connection, path: str) -> int:
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     mark: int = connection.execute("PRAGMA application_id").fetchone()[0]
     if mark != MARK and (version or connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]):
-        raise StartError(f"{path!r} is no database of tidegate", fix="move it away", code="store")
+        raise StartError(f"{path!r} is not a database of tidegate", fix="move it away", code="store")
     if version > VERSION:
         raise StartError(
             f"{path!r} was written by a newer tidegate (schema {version}, {VERSION} is known here)",

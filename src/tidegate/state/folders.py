@@ -32,7 +32,7 @@ def folder_key(path: str) -> FolderKey:
         why = os.strerror(error.errno) if error.errno else str(error)
         raise StartError(f"the folder {path!r} cannot be used: {why}", fix="name a folder that is there") from None
     if not stat.S_ISDIR(found.st_mode):
-        raise StartError(f"{path!r} is no folder", fix="name a folder")
+        raise StartError(f"{path!r} is not a folder", fix="name a folder")
     from tidegate.model.question import FolderKey  # not before: `run` looks here for a store, and most have none
 
     return FolderKey(real, found.st_dev, found.st_ino)

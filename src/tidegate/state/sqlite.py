@@ -314,7 +314,7 @@ class SqliteStore:
                     f"INSERT INTO tokens ({columns}) VALUES ({_marks(columns)}) RETURNING {_TOKEN}", values
                 ).fetchone()
             except sqlite3.IntegrityError:
-                raise ValueError(f"there is a token {token.name!r} already, or it has no such role") from None
+                raise ValueError(f"there already is a token {token.name!r}, or it has no such role") from None
         return Token(*row)
 
     def tokens(self) -> tuple[Token, ...]:

@@ -409,7 +409,7 @@ def _served_in(product: Product) -> list[int]:
         ("~/.ssh/id:a.test", 78, "--ssh-key: no host key of a.test is known, so a login there cannot be told from one"),
         ("~/.ssh/id:a.test:2200", 78, "--ssh-key: no host key of a.test is known, so a login there"),
         ("~/.ssh/none:known.test", 78, "--ssh-key: {home}/.ssh/none cannot be read: No such file or directory"),
-        ("~/.ssh/known_hosts:known.test", 78, "--ssh-key: {home}/.ssh/known_hosts is no ssh key"),
+        ("~/.ssh/known_hosts:known.test", 78, "--ssh-key: {home}/.ssh/known_hosts is not an ssh key"),
         ("~/.ssh/other.pub:known.test", 78, "--ssh-key: the key {home}/.ssh/other.pub is not held by your ssh agent"),
         ("SHA256:abc:known.test", 78, "--ssh-key: the key SHA256:abc is not held by your ssh agent"),
         ("~/.ssh/id", 2, "--ssh-key '~/.ssh/id': this names no key and host: --ssh-key KEY:HOST, such as"),

@@ -110,9 +110,9 @@ def test_nodes_know_where_they_stand() -> None:
         ),
         (b"- *x", "f:1:3: an unquoted '*' is a YAML alias, and nothing has this name: '*x': write \"*x\""),
         (b"- &a [*a]", "f:1:7: an alias inside of what it stands for: '*a': write it out"),
-        (b"a: [1,\n2", "f:3:1: this is no YAML (while parsing a flow sequence, "),
-        (b"a: b: c", "f:1:5: this is no YAML (mapping values are not allowed "),
-        (b'a: "b', "f:1:6: this is no YAML (while scanning a quoted scalar, "),
+        (b"a: [1,\n2", "f:3:1: this is not YAML (while parsing a flow sequence, "),
+        (b"a: b: c", "f:1:5: this is not YAML (mapping values are not allowed "),
+        (b'a: "b', "f:1:6: this is not YAML (while scanning a quoted scalar, "),
     ],
 )
 def test_what_two_readers_could_read_differently_is_refused(data: bytes, line: str) -> None:
@@ -154,8 +154,8 @@ def test_each_missing_quote_is_reported_in_one_run() -> None:
 @pytest.mark.parametrize(
     ("data", "line"),
     [
-        (b"a: [" + b":" * 1_000_000 + b" %\n", "f:1:5: this is no YAML"),
-        (b'a: "x" ' + b"[:" * 500_000 + b"\n", "f:1:8: this is no YAML"),
+        (b"a: [" + b":" * 1_000_000 + b" %\n", "f:1:5: this is not YAML"),
+        (b'a: "x" ' + b"[:" * 500_000 + b"\n", "f:1:8: this is not YAML"),
         (b"".join(b"%%TAG !a%d! b\n" % number for number in range(100_000)) + b"---\na: b", "f:2:1: a YAML directive"),
         (b"a: 1\n...\n" + b"%TAG ! b\n" * 17, "f:3:1: a YAML directive"),
     ],
@@ -211,7 +211,7 @@ def test_the_pure_parser_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None
     assert "needs quotes: '@npm'" in read("- @npm\n")[1][0]
     assert "a tab indents this line" in read("a:\n\tb: 1")[1][0]
     assert "nested deeper" in read("[" * 5000)[1][0]
-    assert read('- "\\U00110000"')[1] == ["f: this is no YAML: check the escapes in quoted texts"]
+    assert read('- "\\U00110000"')[1] == ["f: this is not YAML: check the escapes in quoted texts"]
     too_big = b"#" * (document.MAX_BYTES_SLOW + 1)
     assert read(too_big)[1] == ["f: the policy is over 1 MiB: install a PyYAML with libyaml for this"]
 

@@ -177,17 +177,17 @@ RULE_TEXTS = [
     ("a.com:0", "the port 0 is outside 1-65535"),
     ("a.com:65536", "the port is outside 1-65535"),
     ("a.com:+443", "the port '+443' is not a plain number"),
-    ("0177.0.0.1", "this is no canonical IPv4 address"),
-    ("0x7f.1", "this is no canonical IPv4 address"),
+    ("0177.0.0.1", "this is not a canonical IPv4 address"),
+    ("0x7f.1", "this is not a canonical IPv4 address"),
     ("127.1", None),
-    ("'2130706433'", "this is no canonical IPv4 address"),
+    ("'2130706433'", "this is not a canonical IPv4 address"),
     ("2600:beef::1", "an IPv6 address needs brackets"),
     ("-a.com", "a label begins or ends with '-'"),
     ("a-.com", "a label begins or ends with '-'"),
     ("\uff41.com", "the name changes under Unicode's NFKC"),
     ("'a.com:443:444'", "it has more than one ':'"),
     ("''", "the rule is empty"),
-    ("1:30", "this is no canonical IPv4 address"),
+    ("1:30", "this is not a canonical IPv4 address"),
 ]
 
 

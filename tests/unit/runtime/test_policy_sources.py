@@ -99,7 +99,7 @@ def test_a_folder_file_that_is_a_pipe_is_refused_and_not_waited_for(place: Place
     os.mkfifo(path)
     held = os.open(path, os.O_RDWR)
     try:
-        with pytest.raises(UsageError, match="is no file"):
+        with pytest.raises(UsageError, match="is not a file"):
             place.policy(trust_folder=True)
     finally:
         os.close(held)
@@ -130,7 +130,12 @@ def test_who_names_the_folders_file_as_a_policy_has_trusted_it(place: Place) -> 
 
 @pytest.mark.parametrize(
     ("kind", "what"),
-    [("missing", "No such file"), ("folder", "is a folder"), ("large", "larger than 8 MiB"), ("device", "is no file")],
+    [
+        ("missing", "No such file"),
+        ("folder", "is a folder"),
+        ("large", "larger than 8 MiB"),
+        ("device", "is not a file"),
+    ],
 )
 def test_a_policy_that_is_no_readable_file_is_one_line(tmp_path: Path, kind: str, what: str) -> None:
     """Bad input: exit 2, what is wrong, what to write instead; never a wait or a traceback."""

@@ -95,7 +95,7 @@ def test_an_encrypted_key_needs_an_agent_that_holds_it(folder: Path) -> None:
 def test_what_is_no_key(folder: Path) -> None:
     """HLD-7: one line of ours for what OpenSSH's tools say in many."""
     (folder / "text").write_text("no key\n")
-    with pytest.raises(StartError, match="is no ssh key"):
+    with pytest.raises(StartError, match="is not an ssh key"):
         ssh_tools.add_key(str(folder / "text"), ("a.test",), (), "")
     make_key(folder / "open")
     (folder / "open").chmod(0o644)

@@ -252,11 +252,11 @@ def test_without_a_port_there_is_nothing_to_answer_with(key_file: str) -> None:
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("ftp://a.test/", "no plain URL"),
-        ("a.test", "no plain URL"),
-        ("https://", "no plain URL"),
-        ("https://me:pw@a.test/", "no plain URL"),
-        ("https://a.test:99999/", "no URL"),
+        ("ftp://a.test/", "not a plain URL"),
+        ("a.test", "not a plain URL"),
+        ("https://", "not a plain URL"),
+        ("https://me:pw@a.test/", "not a plain URL"),
+        ("https://a.test:99999/", "not a URL"),
         ("http://a.test/", "read by others"),
         ("http://127.0.0.1.a.test/", "read by others"),
         ("https://a.test/x y", "cannot have"),

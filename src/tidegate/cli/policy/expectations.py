@@ -94,5 +94,5 @@ class _Reading:
         try:
             return parse_authority(item.text, DEFAULT_PORT)
         except (HostError, PortError) as error:
-            self._read.wrong(item, f"no destination ({error.what})", item.text, "write HOST or HOST:PORT")
+            self._read.wrong(item, f"not a destination ({error.what})", item.text, "write HOST or HOST:PORT")
             return None

@@ -122,7 +122,7 @@ def destination_of(text: str) -> Destination:
         return parse_authority(text, DEFAULT_PORT)
     except (HostError, PortError) as error:
         raise UsageError(
-            f"no destination: '{on_screen(text)}': {error.what}", fix="write HOST or HOST:PORT, such as pypi.org:443"
+            f"not a destination: '{on_screen(text)}': {error.what}", fix="write HOST or HOST:PORT, such as pypi.org:443"
         ) from None
 
 
@@ -137,7 +137,7 @@ def address_of(text: str) -> bytes:
     except HostError:
         packed = None
     if packed is None:
-        raise UsageError(f"no address: '{on_screen(text)}'", fix="write an IPv4 or IPv6 address")
+        raise UsageError(f"not an address: '{on_screen(text)}'", fix="write an IPv4 or IPv6 address")
     return packed
 
 

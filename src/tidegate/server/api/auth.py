@@ -148,14 +148,14 @@ class Auth:
         """
         now = self._wall()
         if expires is not None and expires <= now:
-            raise ApiError(400, "this token would have ended already", fix="give a time to come")
+            raise ApiError(400, "this token would have ended already", fix="give a later time")
         if len(self.listed()) >= MAX_TOKENS:
             raise ApiError(409, f"there are {MAX_TOKENS} tokens already", fix="revoke one")
         secret = TOKEN_PREFIX + self._secret()
         try:
             token = self._store.add_token(Token(0, name, role.value, _hash(secret), now, expires=expires))
         except ValueError:
-            raise ApiError(409, f"there is a token {name!r} already", fix="give another name") from None
+            raise ApiError(409, f"there already is a token {name!r}", fix="give another name") from None
         with self._lock:
             self._tokens[token.id] = token
         return token, secret

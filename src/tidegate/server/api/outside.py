@@ -61,7 +61,7 @@ def bind_outside(text: str) -> Outside | None:
         host, port = canonical_host(host_text), parse_port(port_text or "")
         address = ipaddress.ip_address(host.text)
     except (HostError, PortError, ValueError):
-        raise UsageError(f"--listen {text!r} is no ADDRESS:PORT", fix=advice) from None
+        raise UsageError(f"--listen {text!r} is not ADDRESS:PORT", fix=advice) from None
     if address.is_unspecified or address.is_loopback or address.is_multicast:
         kind = "loopback, which is served anyway" if address.is_loopback else "no single address"
         raise UsageError(f"--listen {text!r}: that is {kind}", fix=advice)

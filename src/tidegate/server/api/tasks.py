@@ -170,7 +170,7 @@ class TaskOperations:
         try:
             host = canonical_host(call.body.host).text if call.body.host is not None else ""
         except HostError as error:
-            raise UsageError(f"{call.body.host!r} is no host: {error.what}", code="host") from None
+            raise UsageError(f"{call.body.host!r} is not a host: {error.what}", code="host") from None
         which = {"port": call.body.port or 0, "connection": call.body.connection or 0}
         return CutAnswer(cut=await self._registry.cut(task, host=host, by=call.caller.by, **which))
 

@@ -133,8 +133,8 @@ def test_a_malformed_target_is_exit_2_and_one_safe_line(tidegate: Command, targe
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--address", "1.2.3", "a.test"], "no address: '1.2.3'"),
-        (["--address", "a.test", "a.test"], "no address: 'a.test'"),
+        (["--address", "1.2.3", "a.test"], "not an address: '1.2.3'"),
+        (["--address", "a.test", "a.test"], "not an address: 'a.test'"),
         (["--address", "1.1.1.1", "1.2.3.4"], "1.2.3.4 is an address itself"),
         (["--profile", "open", "a.test"], "no such profile"),
         (["--allow", "10.0.0.0/8", "a.test"], "CIDR"),
