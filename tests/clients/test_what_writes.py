@@ -55,6 +55,7 @@ _ODD = [
     ("-H", "X-HTTP-Method-Override: PUT"),
     ("-H", "X-Http-Method: delete"),
     ("-H", "X_Method_Override: POST"),
+    ("-X", "GET", "-d", "PUT /x HTTP/1.1"),
 ]
 
 

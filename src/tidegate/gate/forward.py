@@ -240,7 +240,14 @@ class Exchange(Ends):
         if decision.verdict is Verdict.DENY:
             self.refused(decision, decision.reason, plan, ())
             return
-        why_not = why_refused(decision, request.method, request.path, request.overrides, socket=request.websocket)
+        why_not = why_refused(
+            decision,
+            request.method,
+            request.path,
+            request.overrides,
+            socket=request.websocket,
+            body=not request.framing.empty,
+        )
         if why_not is not None:
             self.refused(decision.refuse(why_not, fix=""), why_not, None, ())
             return

@@ -121,7 +121,12 @@ class InnerExchange(Exchange):
         if request is None:
             request = InnerRequest(parse_request_head(raw, self.task.policy.limits), opened.destination)
             request.why_not = why_refused(
-                opened, request.method, request.path, request.overrides, socket=request.websocket
+                opened,
+                request.method,
+                request.path,
+                request.overrides,
+                socket=request.websocket,
+                body=not request.framing.empty,
             )
             usual = request.framing.empty and not request.secret and self.task.secrets is None
             if usual and len(raw) <= KNOWN_BYTES:

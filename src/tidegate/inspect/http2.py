@@ -193,7 +193,7 @@ class Http2(Flow):
         pseudo = {name: value for name, value in headers if name[:1] == b":"}
         method = method_of(pseudo)
         line = self._open_line(method)
-        reason, detail = judged(self._decision, pseudo, headers, method)
+        reason, detail = judged(self._decision, pseudo, headers, method, ends=ends)
         if self._client.too_many(headers):
             reason, detail = Reason.HEADERS_TOO_LARGE, f"there are more than {self._most_fields} header fields"
         if reason is None and misframed(headers, ends=ends):

@@ -37,8 +37,10 @@ def method_of(pseudo: dict[bytes, bytes]) -> str:
     return word.decode("ascii") if is_token(word) and len(word) <= MAX_METHOD else ""
 
 
-def judged(decision: Decision, pseudo: dict[bytes, bytes], headers: Headers, method: str) -> tuple[Reason | None, str]:
-    """Return why a request does not pass, None where it does, and a clause for people."""
+def judged(
+    decision: Decision, pseudo: dict[bytes, bytes], headers: Headers, method: str, *, ends: bool
+) -> tuple[Reason | None, str]:
+    """Return why a request does not pass, None where it does, and a clause for people; `ends`: nothing follows it."""
     path, protocol = pseudo.get(b":path", b""), pseudo.get(b":protocol")
     if checked(headers) is None or not method or path.translate(None, VCHAR):
         return Reason.BAD_REQUEST, "a header has a byte that none may have, or the method is none"
@@ -56,7 +58,9 @@ def judged(decision: Decision, pseudo: dict[bytes, bytes], headers: Headers, met
         return Reason.BAD_REQUEST, "its path does not begin with '/', or has a fragment"
     overrides = [field for field in headers if field[0] in OVERRIDES]
     # RFC 8441: what is a GET with an Upgrade in HTTP/1.1 is a CONNECT with a protocol here.
-    return why_refused(decision, "GET" if protocol else method, path, overrides, socket=protocol is not None), ""
+    socket = protocol is not None
+    why = why_refused(decision, "GET" if socket else method, path, overrides, socket=socket, body=not (ends or socket))
+    return why, ""
 
 
 def fields_of_method(decision: Decision, headers: Headers, *, ends: bool) -> MethodFields | None:

@@ -12,7 +12,8 @@ Rules of the file:
 * A request is judged as each method and target that a server may take it for: a header or parameter by which some
   servers take another method or target counts as that one too, and all of them have to pass.
 * A WebSocket counts as a GET where a rule names methods and paths. What only reads of a registry, and git, is none:
-  behind it nothing is read, and it would carry anything.
+  behind it nothing is read, and it would carry anything. Nor is a GET or HEAD with a body, which no tool sends
+  there: to a server that looks for none, the body is its next request.
 * Why one does not pass is part of the answer: nobody else invents a reason.
 """
 
@@ -48,11 +49,12 @@ def why_refused(
     overrides: Iterable[tuple[bytes, bytes]] = (),
     *,
     socket: bool = False,
+    body: bool = False,
 ) -> Reason | None:
     """Return why a request with this origin-form target does not pass under the decision; None where it does.
 
     `overrides` are those of its headers that are named in paths.OVERRIDES, the names in lower case. `socket` says that
-    it offers to become a WebSocket; its method is GET then, in HTTP/2 too.
+    it offers to become a WebSocket; its method is GET then, in HTTP/2 too. `body` says that one may follow.
     """
     if not narrows(decision):
         return None
@@ -70,7 +72,7 @@ def why_refused(
         for union in _compiled(requests) if requests else ():
             for said in methods:
                 for to in targets:
-                    reason = union.why_refused(said, to, socket=socket)
+                    reason = union.why_refused(said, to, bare=not (socket or (body and said in _READS)))
                     if reason is not None:
                         return reason
     return None
@@ -200,19 +202,19 @@ class _Table:
 class _Union:
     """One union, compiled."""
 
-    __slots__ = ("_git", "_named", "_plain", "_reason", "_sockets")
+    __slots__ = ("_git", "_named", "_plain", "_reason", "_written")
 
     def __init__(self, alternatives: tuple[Alternative, ...]) -> None:
         self._plain = _Table(one for one in alternatives if one[0] != GIT)
-        self._sockets = _Table(one for one in alternatives if one[0] == PLAIN)
+        self._written = _Table(one for one in alternatives if one[0] == PLAIN)
         git = [one for one in alternatives if one[0] == GIT]
         self._git = _Table(git) if git else None
         self._named = _Table(named(git))
         registry = all(one[0] == REGISTRY for one in alternatives)
         self._reason = Reason.REGISTRY_READ_ONLY if registry else Reason.METHOD_NOT_ALLOWED
 
-    def why_refused(self, method: str, target: bytes, *, socket: bool) -> Reason | None:
-        table = self._sockets if socket else self._plain
+    def why_refused(self, method: str, target: bytes, *, bare: bool) -> Reason | None:
+        table = self._plain if bare else self._written
         if table.anywhere(method):
             return None
         path = normal_path(target)
@@ -222,7 +224,7 @@ class _Union:
             # A mirror may be a forge, whose API writes a file of the caller's naming, an audit's path among others.
             forged = self._reason is Reason.REGISTRY_READ_ONLY and method not in _READS and "contents" in path
             return self._reason if forged else None
-        if self._git is None or socket:
+        if self._git is None or not bare:
             return self._reason
         push = is_push(path, target.partition(b"?")[2])
         asked = PUSH if push and method in _PUSHES else method

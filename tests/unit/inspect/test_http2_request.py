@@ -45,17 +45,20 @@ def test_requests(change: dict[bytes, bytes], more: list[tuple[bytes, bytes]], r
     """INS-4, INS-6: each with its neighbour that passes."""
     pseudo = GET | change
     headers = [*pseudo.items(), *more]
-    assert judged(DECISION, pseudo, headers, method_of(pseudo))[0] is reason
+    assert judged(DECISION, pseudo, headers, method_of(pseudo), ends=True)[0] is reason
 
 
 def test_a_websocket_over_http2_is_nothing_that_reads_of_a_registry() -> None:
-    """INS-7: RFC 8441's CONNECT is judged as the offer that it is; the GET of the same path passes."""
+    """INS-7: RFC 8441's CONNECT is judged as the offer that it is; a GET passes, with no body behind it."""
     limits = RuleLimits(requests=only(methods=("GET",), kind=REGISTRY))
     row = rule_row("a.test", Verdict.ALLOW, Phase.RUNTIME, "p", "p:1:1", Origin.PRESET, Layer.BUILTIN, limits)
     decision = decide(make_policy([row]), parse_authority("a.test:443"), Phase.RUNTIME)
     socket = GET | {b":method": b"CONNECT", b":protocol": b"websocket"}
-    said = [judged(decision, one, list(one.items()), method_of(one))[0] for one in (GET, socket)]
-    assert said == [None, Reason.REGISTRY_READ_ONLY]
+    said = [
+        judged(decision, one, list(one.items()), method_of(one), ends=ends)[0]
+        for one, ends in ((GET, True), (socket, False), (GET, False))
+    ]
+    assert said == [None, Reason.REGISTRY_READ_ONLY, Reason.REGISTRY_READ_ONLY]
 
 
 @pytest.mark.parametrize(

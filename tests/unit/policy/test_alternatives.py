@@ -197,6 +197,16 @@ def test_a_websocket_reads_nothing_of_a_registry() -> None:
     assert why_refused(under(either([READS, only(("GET",), ("/w",))])), "GET", b"/w", socket=True) is None
 
 
+def test_what_reads_of_a_registry_has_no_body() -> None:
+    """INS-7: a server that looks for none at a GET takes it for the next request; an audit's POST has one."""
+    for method in ("GET", "HEAD"):
+        assert why_refused(under(READS), method, b"/x", body=True) is Reason.REGISTRY_READ_ONLY
+        assert why_refused(under(only((method,))), method, b"/x", body=True) is None
+    assert why_refused(under(READS), "POST", b"/-/audit", body=True) is None
+    asked = [(b"x-http-method-override", b"GET")]
+    assert why_refused(under(READS), "POST", b"/-/audit", asked, body=True) is Reason.REGISTRY_READ_ONLY
+
+
 def test_alternatives_add_up_and_bounds_cut_down() -> None:
     """INS-6: one alternative is enough, method and path of one and the same; every union has to agree."""
     both = either([only(("GET",), ("/a/**",)), only(("POST",), ("/b",))])

@@ -102,7 +102,9 @@ def test_a_repository_below_api_is_named_in_full() -> None:
 
 
 def test_a_websocket_is_no_fetch() -> None:
-    """INS-7: behind an accepted one nothing is read; the same GET without the offer passes."""
+    """INS-7: behind an accepted one nothing is read; the same GET without the offer passes, if it has no body."""
+    assert why_refused(under((READ,)), "GET", b"/-/cable", body=True) is OTHER
+    assert why_refused(under((READ,)), "POST", b"/acme/app/git-upload-pack", body=True) is None
     assert why_refused(under((READ,)), "GET", b"/-/cable", socket=True) is OTHER
     assert why_refused(under((READ,)), "GET", b"/-/cable") is None
 
