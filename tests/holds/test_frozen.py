@@ -27,8 +27,9 @@ def test_an_engine_that_is_stopped_is_an_error_soon_and_the_server_goes_on() -> 
     why = engines.missing("docker")
     if why:
         pytest.skip(why)
-    with tempfile.TemporaryDirectory(prefix="tidegate-docker-frozen-", dir="/var/tmp") as folder:
-        shared = engines._Shared(os.path.join(folder, "docker"))
+    with tempfile.TemporaryDirectory(prefix="tidegate-frozen-", dir="/var/tmp") as folder:
+        # Beside the other daemons: who looks for those that killed runs left sees by its lock that it is in use.
+        shared = engines._Shared(f"/var/tmp/tidegate-docker-frozen-{os.getpid()}")
         shared.join()
         daemon = int(Path(shared.folder, "pid").read_text())
         product = Product(Path(folder) / "person", user=False)

@@ -21,6 +21,7 @@ import pytest
 
 from tests.lab import links, namespaces
 from tests.lab.api import REPOSITORY, Lab, LabMissingError
+from tests.lab.sweep import sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +70,7 @@ def _sweep() -> None:
     for name in os.listdir(tempfile.gettempdir()):
         if name.startswith("tidegate-lab-") and not os.path.exists(f"/proc/{name.split('-')[2]}"):
             shutil.rmtree(os.path.join(tempfile.gettempdir(), name), ignore_errors=True)
+    sweep()
 
 
 def _isolate(config: pytest.Config) -> None:
