@@ -15,6 +15,7 @@ from tidegate.holds import linux
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+os.umask(0o022)  # whatever the caller's: other users read what tests write
 pytest_plugins = [
     "tests.leftovers",
     "tests.lab.plugin",

@@ -6,14 +6,32 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.lab.api import as_user
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 LAUNCHER = str(REPOSITORY / "tidegate")
 PYTHON = os.path.realpath(sys.executable)
 """A Python that a task sees wherever this clone lies: the clone may be in /tmp, and a task's /tmp is its own."""
+PATIENCE = 180.0
+"""Seconds for what a program of a test is to do: a bound for what hangs, no measure. On a machine with ten times more
+to do than processors, five seconds of work take a minute."""
+
+
+class Started(subprocess.Popen[str]):
+    """A program of a test. Where the body of its `with` fails, it is killed: nobody is left to tell it to end."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Wait for it, or end it."""
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, error, trace)
 
 
 class Product:
@@ -49,11 +67,11 @@ class Product:
             "stderr": subprocess.PIPE,
             "text": True,
         }
-        return subprocess.Popen(self.argv("run", *words), **(defaults | options))
+        return Started(self.argv("run", *words), **(defaults | options))
 
     def run(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run `./tidegate run WORDS` to its end."""
-        timeout = options.pop("timeout", 60)
+        timeout = options.pop("timeout", PATIENCE)
         process = self.start(*words, **options)
         try:
             out, err = process.communicate(timeout=timeout)
@@ -71,7 +89,7 @@ class Product:
             "stdin": subprocess.DEVNULL,
             "capture_output": True,
             "text": True,
-            "timeout": 60,
+            "timeout": PATIENCE,
         }
         return subprocess.run(self.argv(*words), check=False, **(defaults | options))
 

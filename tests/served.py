@@ -9,13 +9,13 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+from tests.product import PATIENCE, Started
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from tests.product import Product
-
-PATIENCE = 30.0  # seconds
 
 
 def until(condition: Callable[[], Any], what: object = "it did not happen") -> Any:
@@ -34,7 +34,11 @@ class Served:
         self.product = product
         self.state: Path = product.state
         self.process = self._start(words)
-        self.info = json.loads(until(self._announced))
+        try:
+            self.info = json.loads(until(self._announced))
+        except BaseException:
+            self._end()
+            raise
         self.pid = int(self.info["pid"])
 
     def _start(self, words: tuple[str, ...]) -> subprocess.Popen[str]:
@@ -68,6 +72,13 @@ class Served:
         out, _ = self.process.communicate(timeout=PATIENCE)
         return out
 
+    def _end(self) -> None:
+        # Nobody is left who would: neither the program nor its pipe may be.
+        self.process.kill()
+        self.process.wait(PATIENCE)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
     def tidegate(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run `./tidegate WORDS` to its end."""
         return self.product.tidegate(*words, **options)
@@ -88,7 +99,7 @@ class Served:
             "stderr": subprocess.PIPE,
             "text": True,
         }
-        return subprocess.Popen(self.product.argv(*words), **(defaults | options))
+        return Started(self.product.argv(*words), **(defaults | options))
 
     def actions(self) -> list[dict[str, Any]]:
         """Return the lines of the action log."""
@@ -99,4 +110,8 @@ class Served:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        try:
+            self.stop()
+        except BaseException:
+            self._end()
+            raise

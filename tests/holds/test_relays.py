@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import subprocess
@@ -120,15 +121,14 @@ def world(engine: tuple[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture
 def serve() -> Iterator[Callable[..., Serving]]:
     """Start gates: `serve("a.test:80")`; stopped and checked at the end."""
-    running: list[Serving] = []
+    with contextlib.ExitStack() as running:  # one that does not stop keeps no other from it
 
-    def start(*allow: str, **options: Any) -> Serving:
-        running.append(Serving(policy_of(*allow), **options))
-        return running[-1]
+        def start(*allow: str, **options: Any) -> Serving:
+            serving = Serving(policy_of(*allow), **options)
+            running.callback(serving.stop)
+            return serving
 
-    yield start
-    for serving in running:
-        serving.stop()
+        yield start
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.product import Product
+from tests.product import PATIENCE, Product
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +56,7 @@ def test_what_is_safe_is_mended(tmp_path: Path) -> None:
     def rows(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             product.argv("doctor", *words), env=product.environment, capture_output=True, text=True, check=False,
-            timeout=60,
+            timeout=PATIENCE,
         )  # fmt: skip
 
     done = rows()

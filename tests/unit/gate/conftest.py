@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,35 +34,31 @@ _POLICY = (
 @pytest.fixture
 def serve() -> Iterator[Callable[..., Serving]]:
     """Start gates: `serve("a.test:80", deny=("b.test",), limits=…, asker=…)`; stopped and checked at the end."""
-    running: list[Serving] = []
+    with contextlib.ExitStack() as running:  # one that does not stop keeps no other from it
 
-    def start(*allow: str, **options: Any) -> Serving:
-        policy = policy_of(*allow, **{name: options.pop(name) for name in _POLICY if name in options})
-        serving = Serving(policy, **options)
-        running.append(serving)
-        return serving
+        def start(*allow: str, **options: Any) -> Serving:
+            policy = policy_of(*allow, **{name: options.pop(name) for name in _POLICY if name in options})
+            serving = Serving(policy, **options)
+            running.callback(serving.stop)
+            return serving
 
-    yield start
-    for serving in running:
-        serving.stop()
+        yield start
 
 
 @pytest.fixture
 def capture(lab: Lab, serve: Callable[..., Serving]) -> Iterator[Callable[..., tuple[Serving, Captive]]]:
     """Start gates with a captive namespace: `capture("a.test:80")`; `ports` are for `redirect=False`."""
-    open_: list[Captive] = []
+    with contextlib.ExitStack() as open_:
 
-    def start(
-        *allow: str, redirect: bool = True, ports: tuple[int, ...] = (), **options: Any
-    ) -> tuple[Serving, Captive]:
-        more = {name: options.pop(name) for name in ("most_names", "own_names", "ranges", "ipv6") if name in options}
-        captive = Captive(redirect=redirect, ipv6=lab.ipv6)
-        open_.append(captive)
-        gate = serve(*allow, **options)
-        sockets = CaptureSockets(**captive.sockets(*ports), **more)
-        captive.handle = gate.on_thread(lambda: gate.gate.add_capture(sockets, gate.task))
-        return gate, captive
+        def start(
+            *allow: str, redirect: bool = True, ports: tuple[int, ...] = (), **options: Any
+        ) -> tuple[Serving, Captive]:
+            named = ("most_names", "own_names", "ranges", "ipv6")
+            more = {name: options.pop(name) for name in named if name in options}
+            captive = open_.enter_context(Captive(redirect=redirect, ipv6=lab.ipv6))
+            gate = serve(*allow, **options)
+            sockets = CaptureSockets(**captive.sockets(*ports), **more)
+            captive.handle = gate.on_thread(lambda: gate.gate.add_capture(sockets, gate.task))
+            return gate, captive
 
-    yield start
-    for captive in open_:
-        captive.close()
+        yield start

@@ -142,7 +142,7 @@ class Serving:
         """End it; a bug that showed on the way fails the test."""
         self.gate.stop()
         self._thread.join(10)
-        assert not self._thread.is_alive(), "the gate does not stop"
+        assert not self._thread.is_alive(), "the gate does not stop"  # what it has open is its thread's still
         self.gate.close()
         assert not self.faults, self.faults
         assert self.gate.connections == 0
