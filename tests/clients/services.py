@@ -148,7 +148,7 @@ SERVICES: tuple[Client, ...] = (
     ),
     Client(
         "websocat", (_WEBSOCAT, "--version"), "1.13",
-        lambda p: ["sh", "-c", 'echo hello | exec "$0" -1 "$1"', _WEBSOCAT, p.url], "hello",
+        lambda p: ["sh", "-c", 'echo hello | exec "$0" -n1 "$1"', _WEBSOCAT, p.url], "hello",
         {
             (CAPTURE, "ws"): Words(1, (
                 "websocat: WebSocketError: WebSocketError: Received unexpected status code (403 Forbidden)",
