@@ -241,7 +241,7 @@ def test_the_worker_has_nothing_of_the_way_but_its_port(world: World, gate: Serv
     port = channel.route.port
     said = world.sh(
         channel,
-        "ls /run/keys /run/tidegate /relay.py 2>/dev/null; grep -cE ' /run/(keys|tidegate)' /proc/mounts;"
+        "ls /run/keys /run/tidegate /relay 2>/dev/null; grep -cE ' /run/(keys|tidegate)' /proc/mounts;"
         f" nc -w 2 127.0.0.1 {port} </dev/null && echo reached; grep -c @ /proc/net/unix; ls /sys/class/net",
     )
     assert said.split() == ["0", "0", "lo"], said

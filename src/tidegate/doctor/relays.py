@@ -14,8 +14,9 @@ import tempfile
 from typing import TYPE_CHECKING, Final
 
 from tidegate.doctor.check import FAIL, OK, WARN, Check
-from tidegate.holds.container import door_link, relay
+from tidegate.holds.container import door_link
 from tidegate.holds.container.engine import ENGINES, Engine
+from tidegate.holds.container.relay.words import CERTIFICATE, LIFE, NAMES, OPEN, SERVER_NAME
 from tidegate.holds.container.relay_image import NAME, default_image
 from tidegate.model.errors import StartError
 from tidegate.runtime.state import state_folder
@@ -88,7 +89,7 @@ def _ask(state: str, authority: Authority) -> int:
         OSError: when it does not let us in.
     """
     with tempfile.TemporaryDirectory(prefix="tidegate-doctor-") as folder, socket.socket(socket.AF_UNIX) as life:
-        life.bind(os.path.join(folder, relay.NAMES[relay.LIFE]))
+        life.bind(os.path.join(folder, NAMES[LIFE]))
         life.listen(1)
         life.settimeout(_PATIENCE)
         now = door_link.now()
@@ -98,14 +99,14 @@ def _ask(state: str, authority: Authority) -> int:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.minimum_version = ssl.TLSVersion.TLSv1_3
             context.load_verify_locations(cadata=keys.authority.decode())
-            path = os.path.join(folder, relay.CERTIFICATE)
+            path = os.path.join(folder, CERTIFICATE)
             with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
                 file.write(keys.pem)
             context.load_cert_chain(path)
             raw = socket.create_connection((door_link.ADDRESS, route.port), _PATIENCE)
-            with raw, context.wrap_socket(raw, server_hostname=relay.SERVER_NAME) as sock:
-                sock.sendall(b"\0\1" + relay.LIFE)
-                if sock.recv(10) != b"\0\1" + relay.OPEN:
+            with raw, context.wrap_socket(raw, server_hostname=SERVER_NAME) as sock:
+                sock.sendall(b"\0\1" + LIFE)
+                if sock.recv(10) != b"\0\1" + OPEN:
                     raise OSError("it closes the connection")
                 life.accept()[0].close()
         finally:

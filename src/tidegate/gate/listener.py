@@ -7,7 +7,7 @@ Rules of the file:
 * The connection beyond the limit is dropped and recorded (GAT-6).
 * Without descriptors left the listener pauses; the queue of the kernel keeps the clients for a while.
 * Options that accepted sockets inherit (TCP_NODELAY, keepalive) are set once, here.
-* A listening unix socket, which a relay carries connections to (holds/container/relay.py), is one as well: it has none
+* A listening unix socket, which a relay carries connections to (holds/container/relay/), is one as well: it has none
   of these options, and what is at its other end is found dead by the relay.
 * TCP_DEFER_ACCEPT: on a proxy port the client speaks first, so a connection is worth accepting when it has (tcp(7)).
 """

@@ -40,7 +40,7 @@ def test_the_image_can_be_taken_elsewhere(capsys: pytest.CaptureFixture[str], tm
     file = tmp_path / "relay.tar"
     assert main(["relay-image", "build", "--output", str(file)]) == 0
     with tarfile.open(file) as tar:
-        assert "relay.py" in tar.getnames()
+        assert "relay/__main__.py" in tar.getnames()
     out = capsys.readouterr().out
     assert "docker import" in out
     assert default_image() in out

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from tidegate.holds.container.relay import SERVER_NAME
+from tidegate.holds.container.relay.words import SERVER_NAME
 from tidegate.model.certificate_profile import PEM, builder, name, new_key, private_pem, time, usage
 from tidegate.model.errors import StartError
 from tidegate.model.value import Value

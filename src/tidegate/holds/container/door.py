@@ -25,12 +25,16 @@ import time
 from contextlib import suppress
 from hashlib import sha256
 
-from tidegate.holds.container import relay
+from tidegate.holds.container.relay.ends import Framed, Plain, connect_unix
+from tidegate.holds.container.relay.pairs import Loop, Pair
+from tidegate.holds.container.relay.words import AGAIN, EDGES, IN, MOST, NAMES, PATIENCE, CutError
 from tidegate.model.publish import MARK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from tidegate.holds.container.relay.pairs import Held
 
 LINE = 1 << 14  # bytes of one line of an owner
 ALONE = 10.0  # seconds without an owner before it ends: a server that is started anew takes less
@@ -49,10 +53,10 @@ class Owner:
         self.fingerprint = ""
         self.folder = ""
         self.ends_at = 0.0
-        self.pairs: set[relay.Held] = set()
+        self.pairs: set[Held] = set()
         self._door = door
         self._line = b""
-        door.loop.watch(sock.fileno(), self, relay.IN)
+        door.loop.watch(sock.fileno(), self, IN)
 
     def ready(self, _fd: int, _mask: int) -> None:
         """It says whose it is, or leaves."""
@@ -79,14 +83,14 @@ class Stranger:
     """A connection that is not known yet: hands are shaken, and it says what it wants."""
 
     def __init__(self, door: Door, sock: socket.socket, peer: str) -> None:
-        self.deadline: float | None = time.monotonic() + relay.PATIENCE
+        self.deadline: float | None = time.monotonic() + PATIENCE
         self._door = door
         self._peer = peer
-        self._end = relay.Framed(sock, door.wrap)
+        self._end = Framed(sock, door.wrap)
         self._closed = False
         door.strangers += 1
         door.loop.pairs.add(self)
-        door.loop.watch(self._end.fd, self, relay.EDGES)
+        door.loop.watch(self._end.fd, self, EDGES)
         self.ready(0, 0)
 
     def ready(self, _fd: int, _mask: int) -> None:
@@ -98,19 +102,19 @@ class Stranger:
             if word is None:
                 return
             owner = self._door.owner_of(self._end.peer())
-            if word not in relay.NAMES:
-                raise relay.CutError(0, "it wants what there is not")
-            if len(owner.pairs) >= relay.MOST:
-                raise relay.CutError(0, f"{owner.task} has as many connections as it may")
-            path = relay.NAMES[word]
-            far = relay.Plain(_connect(owner.folder, path))
+            if word not in NAMES:
+                raise CutError(0, "it wants what there is not")
+            if len(owner.pairs) >= MOST:
+                raise CutError(0, f"{owner.task} has as many connections as it may")
+            path = NAMES[word]
+            far = Plain(_connect(owner.folder, path))
         except OSError as error:
             self._door.refused(self._peer, _why(error))
             self.close(cut=True)
             return
         self._forget()
         self._end.open()
-        pair = relay.Pair(self._door.loop, self._end, far)
+        pair = Pair(self._door.loop, self._end, far)
         owner.pairs = {one for one in owner.pairs if one in self._door.loop.pairs} | {pair}
 
     def _forget(self) -> None:
@@ -130,7 +134,7 @@ class Door:
     """See the head of the file. Owns both listening sockets."""
 
     def __init__(self, tcp: socket.socket, owners: socket.socket, order: dict[str, Any]) -> None:
-        self.loop = relay.Loop()
+        self.loop = Loop()
         self.port: int = tcp.getsockname()[1]
         self.strangers = 0
         self._owners: dict[str, Owner] = {}
@@ -145,7 +149,7 @@ class Door:
             self._mark.bind(MARK % self.port)  # no task of any gate reaches it (ADR-1)
         for sock, ready in ((tcp, self._stranger), (owners, self._owner)):
             sock.setblocking(False)
-            self.loop.watch(sock.fileno(), _Ready(ready), relay.IN)
+            self.loop.watch(sock.fileno(), _Ready(ready), IN)
 
     def wrap(self, raw: socket.socket) -> ssl.SSLSocket:
         """Make a connection speak TLS."""
@@ -177,9 +181,9 @@ class Door:
         """
         owner = self._owners.get(sha256(certificate or b"").hexdigest())
         if owner is None:
-            raise relay.CutError(0, "the certificate is of no task that lives")
+            raise CutError(0, "the certificate is of no task that lives")
         if owner.ends_at <= _now():
-            raise relay.CutError(0, f"the certificate of {owner.task} has expired")
+            raise CutError(0, f"the certificate of {owner.task} has expired")
         return owner
 
     def enter(self, owner: Owner, fingerprint: str) -> None:
@@ -222,7 +226,7 @@ class Door:
     def serve(self) -> None:
         """Serve until there has been no owner for a while."""
         while self._owners or time.monotonic() - self._last < ALONE:
-            self.loop.turn(relay.AGAIN)
+            self.loop.turn(AGAIN)
             if self._owners:
                 self._last = time.monotonic()
             now = _now()
@@ -263,7 +267,7 @@ def _connect(folder: str, name: str) -> socket.socket:
     """Return a connection to a socket in a folder, however long its path is."""
     fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        return relay.connect_unix(f"/proc/self/fd/{fd}/{name}")
+        return connect_unix(f"/proc/self/fd/{fd}/{name}")
     finally:
         os.close(fd)
 

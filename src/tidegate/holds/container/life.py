@@ -1,4 +1,4 @@
-"""The owner's end of a relay's own connection: it beats, and the relay gives back what comes (relay.py, HLD-7).
+"""The owner's end of a relay's own connection: it beats, and the relay gives back what comes (relay/, HLD-7).
 
 So a relay that was stopped, or anything else of the way, is told from one that has nothing to do. Nothing here waits;
 the times come in as seconds of any monotonic clock.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from tidegate.holds.container.relay import OPEN, SHUT
+from tidegate.holds.container.relay.words import OPEN, SHUT
 
 if TYPE_CHECKING:
     import socket

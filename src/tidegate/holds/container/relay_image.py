@@ -1,4 +1,4 @@
-"""The image of the relay (relay.py), made of this machine's own Python: no registry is asked (HLD-4).
+"""The image of the relay (relay/), made of this machine's own Python: no registry is asked (HLD-4).
 
 What goes in is found out by running the Python that runs us: which modules and which shared libraries it has loaded
 once it has done what the relay does. So the image holds an interpreter, TLS, the program, and no shell, no package
@@ -6,11 +6,12 @@ manager and no other program.
 
     /usr/bin/python3, /usr/lib*/python3.N/...   the interpreter and the modules it needs
     /usr/lib/tidegate/*.so.N                    the libraries of both, and the loader where the interpreter wants it
-    /relay.py                                   the program
+    /relay/__main__.py                          what the interpreter is told to run
+    /relay/tidegate/holds/container/relay/*.py  the program: its modules under the names that they have here
 
 Rules of the file: the same Python and the same program give the same bytes. The tag says which program is inside, so
 that a newer tidegate never takes an older relay. An image of somebody else (Containerfile in this folder) does as well:
-nothing is asked of it but `python3` on its PATH and /relay.py.
+nothing is asked of it but `python3` on its PATH and /relay.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ import os
 import subprocess
 import sys
 import tarfile
+import tempfile
 from typing import Any
 
 from tidegate.holds.container import elf, relay
 from tidegate.model.errors import StartError
 
 NAME = "localhost/tidegate-relay"
-PROGRAM = "/relay.py"
+PROGRAM = "/relay"
+_MAIN = "__main__.py"
 LIBRARIES = "/usr/lib/tidegate"
 COMMAND = ("python3", "-I", "-S", "-B", PROGRAM)
 CHANGES = (
@@ -61,9 +64,20 @@ def default_image() -> str:
     return f"{NAME}:{_digest()[:12]}"
 
 
+def program() -> dict[str, bytes]:
+    """Return what is in the folder of the program: path inside, and content."""
+    here = os.path.dirname(relay.__file__)
+    place = relay.__name__.replace(".", "/")
+    files = {f"{place}/{name}": _read(os.path.join(here, name)) for name in os.listdir(here) if name.endswith(".py")}
+    files[_MAIN] = files.pop(f"{place}/{_MAIN}")
+    return dict(sorted(files.items()))
+
+
 def _digest() -> str:
-    with open(relay.__file__, "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()
+    digest = hashlib.sha256()
+    for path, content in program().items():
+        digest.update(f"{path} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
 
 
 def make_tar(python: str = "") -> bytes:
@@ -74,18 +88,28 @@ def make_tar(python: str = "") -> bytes:
     """
     python = os.path.realpath(python or sys.executable)
     try:
-        found = _look(python)
-        return _pack(_files(python, found))
+        with tempfile.TemporaryDirectory(prefix="tidegate-relay-") as folder:
+            write_program(folder)
+            found = _look(python, folder)
+            return _pack(_files(python, found, folder))
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise StartError(
             f"no image of the relay can be made of {python}: {error}",
-            fix="build one from the Containerfile beside relay.py, and name it with --relay-image",
+            fix="build one from the Containerfile in holds/container, and name it with --relay-image",
             code="relay-image",
         ) from None
 
 
-def _look(python: str) -> Any:
-    argv = [python, "-I", "-S", "-B", "-c", _LOOK, relay.__file__]
+def write_program(folder: str) -> None:
+    """Write the program into a folder, which Python then runs by its name."""
+    for path, content in program().items():
+        os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
+        with open(os.path.join(folder, path), "wb") as file:
+            file.write(content)
+
+
+def _look(python: str, folder: str) -> Any:
+    argv = [python, "-I", "-S", "-B", "-c", _LOOK, folder]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_PATIENCE)
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
@@ -93,16 +117,16 @@ def _look(python: str) -> Any:
     return json.loads(done.stdout)
 
 
-def _files(python: str, found: Any) -> dict[str, bytes]:
+def _files(python: str, found: Any, folder: str) -> dict[str, bytes]:
     """What the image has: path without the first slash, and content."""
     library, where = found["library"], found["where"]
     files = {
         "usr/bin/python3": _read(python),
-        PROGRAM[1:]: _read(relay.__file__),
         "etc/nsswitch.conf": b"hosts: files dns\n",
+        **{f"{PROGRAM[1:]}/{path}": content for path, content in program().items()},
     }
     for path in found["modules"]:
-        if os.path.realpath(path) == os.path.realpath(relay.__file__):
+        if path.startswith(folder + "/"):
             continue
         inside = path[len(library) + 1 :] if path.startswith(library + "/") else f"lib-dynload/{os.path.basename(path)}"
         files[f"{where}/{inside}"] = content = _read(path)

@@ -1,7 +1,7 @@
 """What both transports with relays do: the sockets of a task, containers of the relay's image, the proof of the way.
 
     <Way.folder>/channel/gate.sock    the gate serves it; no other task's relay sees it (GAT-2)
-    <Way.folder>/channel/life.sock    the relay's own connection (relay.py): its end is the end of the way
+    <Way.folder>/channel/life.sock    the relay's own connection (relay/): its end is the end of the way
 
 Rules of the file: a relay has no right, a root that is read-only, and the folders it is given. It is believed once it
 has connected here, its network was looked at, and a name that is never allowed came back refused through all of it.
@@ -17,10 +17,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from tidegate.holds import selftest
-from tidegate.holds.container import relay, relay_image
+from tidegate.holds.container import relay_image
 from tidegate.holds.container.confinement import check_process, confining
 from tidegate.holds.container.engine import LABEL_PART
 from tidegate.holds.container.listening import listen_at
+from tidegate.holds.container.relay.words import GATE, LIFE, NAMES, OPEN
 from tidegate.holds.inside import OFF, PROXY, TaskSockets
 from tidegate.model.errors import StartError
 
@@ -50,8 +51,8 @@ class Sockets:
         self.folder = os.path.join(folder, CHANNEL)
         os.mkdir(self.folder)
         os.chmod(self.folder, 0o755)  # noqa: S103 - what leads to it is private
-        self.gate = _listen(self.folder, relay.NAMES[relay.GATE])
-        self.life = _listen(self.folder, relay.NAMES[relay.LIFE])
+        self.gate = _listen(self.folder, NAMES[GATE])
+        self.life = _listen(self.folder, NAMES[LIFE])
 
     def deliver(self, deliver: Callable[[TaskSockets], None]) -> None:
         """Hand the gate its socket, and keep no copy of it."""
@@ -64,7 +65,7 @@ class Sockets:
         Raises:
             StartError: when it cannot be made, or who serves it does not refuse what is never allowed.
         """
-        name = relay.NAMES[relay.GATE]
+        name = NAMES[GATE]
         try:
             os.unlink(os.path.join(self.folder, name))
             self.gate = _listen(self.folder, name)
@@ -165,8 +166,8 @@ def wait_for_life(engine: Engine, sockets: Sockets, parts: Sequence[tuple[str, s
             continue
         try:
             life.settimeout(_PATIENCE)
-            life.sendall(relay.OPEN)
-            if life.recv(1) == relay.OPEN:
+            life.sendall(OPEN)
+            if life.recv(1) == OPEN:
                 life.setblocking(False)
                 return life
         except OSError:

@@ -17,9 +17,10 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from tidegate.holds.container import door_link, owner, relay, relay_image, relays
+from tidegate.holds.container import door_link, owner, relay_image, relays
 from tidegate.holds.container.engine import DOCKER, LABEL_OWNER, LABEL_PART
 from tidegate.holds.container.life import Life
+from tidegate.holds.container.relay.words import AUTHORITY, CERTIFICATE
 from tidegate.holds.container.relays import PART, Sockets
 from tidegate.holds.container.sweep import sweep_volumes
 from tidegate.holds.container.transport import VM
@@ -201,7 +202,7 @@ def _write_keys(folder: str, keys: TaskKeys, whose: str) -> None:
     try:
         os.mkdir(folder)
         os.chmod(folder, 0o755)  # noqa: S103 - what leads to it is private
-        files = {relay.CERTIFICATE: keys.pem, relay.AUTHORITY: keys.authority, _OWNER: whose.encode()}
+        files = {CERTIFICATE: keys.pem, AUTHORITY: keys.authority, _OWNER: whose.encode()}
         for name, content in files.items():
             path = os.path.join(folder, name)
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)

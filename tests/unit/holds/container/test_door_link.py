@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.unit.gate.kit import wait
-from tests.unit.holds.container.test_relay import PATIENCE, listen
+from tests.unit.holds.container.relay.running import PATIENCE, argv, listen
 from tidegate.gate.marks import Marks
-from tidegate.holds.container import door_link, relay
+from tidegate.holds.container import door_link
 from tidegate.holds.container.certificates import open_authority
 from tidegate.holds.container.door_link import LOG, Route, register
+from tidegate.holds.container.relay.words import AUTHORITY, CERTIFICATE, SERVER_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,8 +59,8 @@ class World:
         """Put keys where the second relay has them."""
         folder = self.root / f"{task}-keys"
         folder.mkdir(exist_ok=True)
-        (folder / relay.CERTIFICATE).write_bytes(pem)
-        (folder / relay.AUTHORITY).write_bytes(authority)
+        (folder / CERTIFICATE).write_bytes(pem)
+        (folder / AUTHORITY).write_bytes(authority)
         return folder
 
     def listening(self, task: str) -> tuple[socket.socket, socket.socket]:
@@ -87,8 +88,7 @@ class World:
         folder = self.root / f"{task}-volume"
         folder.mkdir()
         words = ["far", str(folder), f"127.0.0.1:{port}", str(self.root / f"{task}-keys"), str(grace)]
-        argv = [sys.executable, "-I", "-S", relay.__file__, *words]
-        process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(argv(*words), stdout=subprocess.PIPE, text=True)
         self.processes.append(process)
         assert process.stdout is not None
         assert process.stdout.readline() == "tidegate-relay 1 listening\n"
@@ -111,11 +111,11 @@ class World:
         """See that the listener lets nobody in with what the task's second relay has, and says why."""
         before = len(self.log())
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.load_verify_locations(self.root / f"{task}-keys" / relay.AUTHORITY)
-        context.load_cert_chain(self.root / f"{task}-keys" / relay.CERTIFICATE)
+        context.load_verify_locations(self.root / f"{task}-keys" / AUTHORITY)
+        context.load_cert_chain(self.root / f"{task}-keys" / CERTIFICATE)
         raw = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
         try:
-            with context.wrap_socket(raw, server_hostname=relay.SERVER_NAME) as sock:
+            with context.wrap_socket(raw, server_hostname=SERVER_NAME) as sock:
                 sock.sendall(b"\0\1G")
                 assert sock.recv(10) == b""
         except (ssl.SSLError, ConnectionError):
@@ -229,14 +229,14 @@ def test_without_a_certificate_nobody_comes_in(world: World) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=world.authority.pem.decode())
     raw = socket.create_connection(("127.0.0.1", route.port), timeout=PATIENCE)
-    with context.wrap_socket(raw, server_hostname=relay.SERVER_NAME) as sock:
+    with context.wrap_socket(raw, server_hostname=SERVER_NAME) as sock:
         assert sock.version() == "TLSv1.3"
         with pytest.raises((ssl.SSLError, ConnectionError)):
             _ask(sock)  # with TLS 1.3 a client hears of its certificate when it reads
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     raw = socket.create_connection(("127.0.0.1", route.port), timeout=PATIENCE)
     with pytest.raises((ssl.SSLError, ConnectionError)):
-        context.wrap_socket(raw, server_hostname=relay.SERVER_NAME)
+        context.wrap_socket(raw, server_hostname=SERVER_NAME)
     raw.close()
 
 

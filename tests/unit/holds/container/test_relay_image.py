@@ -79,12 +79,20 @@ def test_the_same_program_gives_the_same_image() -> None:
     assert set(tag) <= set("0123456789abcdef")
 
 
-def test_another_program_has_another_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """HLD-7: a newer tidegate never takes an older relay for its own."""
+@pytest.mark.parametrize("change", ["another", "gone", "renamed"])
+def test_another_program_has_another_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: str) -> None:
+    """HLD-7: a newer tidegate never takes an older relay for its own, whichever module of it differs."""
     before = relay_image.default_image()
-    other = tmp_path / "relay.py"
-    other.write_text("print('another')\n")
-    monkeypatch.setattr(relay_image.relay, "__file__", str(other))
+    other = tmp_path / "relay"
+    shutil.copytree(os.path.dirname(relay_image.relay.__file__), other)
+    monkeypatch.setattr(relay_image.relay, "__file__", str(other / "__init__.py"))
+    assert relay_image.default_image() == before
+    if change == "another":
+        (other / "far.py").write_text("print('another')\n")
+    elif change == "gone":
+        (other / "far.py").unlink()
+    else:
+        (other / "far.py").rename(other / "near.py")
     assert relay_image.default_image() != before
 
 
@@ -103,4 +111,16 @@ def test_the_containerfile_has_the_program_where_tidegate_looks_for_it() -> None
     with open(path, encoding="utf-8") as file:
         lines = file.read().splitlines()
     assert lines[0].startswith("FROM ")
-    assert lines[1:] == [f"COPY relay.py {relay_image.PROGRAM}"]
+    built = {}
+    here = os.path.dirname(relay_image.__file__)
+    for line in lines[1:]:
+        word, source, place = line.split()
+        assert word == "COPY"
+        found = os.path.join(here, source)
+        names = [name for name in os.listdir(found) if name.endswith(".py")] if os.path.isdir(found) else [""]
+        for name in names:
+            with open(os.path.join(found, name).rstrip("/"), "rb") as program:
+                built[os.path.join(place, name).rstrip("/")] = program.read()
+    wanted = {f"{relay_image.PROGRAM}/{path}": content for path, content in relay_image.program().items()}
+    assert {path: content for path, content in built.items() if path in wanted} == wanted
+    assert set(built) - set(wanted) == {f"{relay_image.PROGRAM}/tidegate/holds/container/relay/__main__.py"}

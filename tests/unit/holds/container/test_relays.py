@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidegate.holds.container import relay, relay_image, relays
+from tidegate.holds.container import relay_image, relays
 from tidegate.holds.container.engine import Engine
+from tidegate.holds.container.relay.ends import connect_unix
+from tidegate.holds.container.relay.roles import check
+from tidegate.holds.container.relay.words import NAMES
 from tidegate.holds.container.transport import Way
 from tidegate.holds.inside import OFF, ON, PORTS, PROXY
 from tidegate.model.errors import StartError
@@ -32,10 +35,10 @@ def test_a_task_has_two_sockets_that_any_user_of_its_container_can_open(tmp_path
     folder.mkdir(0o700)
     sockets = relays.Sockets(str(folder))
     try:
-        for name in relay.NAMES.values():
+        for name in NAMES.values():
             assert stat.S_IMODE(os.stat(folder / "channel" / name).st_mode) == 0o666
         assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
-        assert relay.check(str(sockets.folder)) == 1  # the path is too long for connect(2); a container's is not
+        assert check(str(sockets.folder)) == 1  # the path is too long for connect(2); a container's is not
     finally:
         sockets.close()
 
@@ -48,11 +51,11 @@ def test_the_gate_gets_its_socket_and_nobody_keeps_it(tmp_path: Path) -> None:
         sockets.deliver(lambda one: got.append(one.replace(descriptors=tuple(map(os.dup, one.descriptors)))))
         assert got[0].roles == (PROXY,)
         path = str(tmp_path / "channel" / "gate.sock")
-        relay.connect_unix(path).close()
+        connect_unix(path).close()
         with socket.socket(fileno=got[0].descriptors[0]):
             pass
         with pytest.raises(ConnectionRefusedError):
-            relay.connect_unix(path)
+            connect_unix(path)
     finally:
         sockets.close()
 
