@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engines import IMAGE
+from tests.holds.late import NEEDS, PYTHON, serve
 from tests.holds.launcher import PATIENCE
 from tests.served import Served
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.holds.launcher import Launcher
     from tests.lab.api import Lab
 
@@ -104,6 +107,75 @@ def test_a_server_that_is_stopped_leaves_nobody_in_it_waiting(launcher: Launcher
         attached.kill()
         attached.wait()
         stderr.close()
+
+
+CONNECT = """
+import socket, sys
+for path in sys.argv[1:]:
+    with socket.socket(socket.AF_UNIX) as wire:
+        print(wire.connect_ex(path))
+"""
+
+
+def test_what_its_launcher_mounted_is_named_and_a_container_without_is_not_warned_of(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    """HLD-14: sockets there are reached, those from before and later ones; that is what the warning says, and where."""
+    made = launcher.product.tidegate("task", "create", "--print-args", launcher.name)
+    task, line = made.stdout.splitlines()
+    mounts = [word for path in (*NEEDS, str(tmp_path)) for word in ("-v", f"{path}:{path}:ro")]
+    container, bare = launcher.launch(*shlex.split(line), *mounts), launcher.launch(*shlex.split(line))
+    with serve(tmp_path, "early"):
+        attached = launcher.attach(container, task)
+        assert attached.stderr is not None
+        try:
+            warning = attached.stderr.readline()
+            assert "warning: it can reach whoever listens at a unix socket below" in warning
+            assert str(tmp_path) in warning
+            with serve(tmp_path, "late"):
+                places = [str(tmp_path / name) for name in ("early", "late", "none")]
+                assert launcher.engine("exec", container, *PYTHON, CONNECT, *places).split() == ["0", "0", "2"]
+        finally:
+            attached.kill()
+            attached.wait()
+            attached.stderr.close()
+    other = launcher.attach(bare, task)
+    assert other.stderr is not None
+    launcher.remove(bare)
+    assert other.wait(PATIENCE) == 0
+    assert other.stderr.read() == ""
+    other.stderr.close()
+
+
+def test_what_goes_wrong_is_said_as_it_is(launcher: Launcher) -> None:
+    """A container that has its gate, one that does not run, a task that ends, an image that is missing (HLD-7)."""
+    tidegate = launcher.product.tidegate
+    task, line = tidegate("task", "create", "--print-args", launcher.name).stdout.splitlines()
+    container = launcher.launch(*shlex.split(line))
+    created = launcher.engine("create", "--network", "none", IMAGE, "true").split()[-1]
+    launcher.containers.append(created)
+    attached = launcher.attach(container, task)
+    assert attached.stderr is not None
+    try:
+        again = tidegate("attach", "--container", container, "--task", task)
+        assert (again.returncode, "another `tidegate attach` to it" in again.stderr) == (78, True), again.stderr
+        idle = tidegate("attach", "--container", created, "--task", task)
+        assert (idle.returncode, f"{launcher.name} start {created[:20]}" in idle.stderr) == (78, True), idle.stderr
+        words = ("--print-args", launcher.name, "--hold", launcher.name, "--image", "example.test/no:1")
+        none = tidegate("task", "create", "--secret", "nothing", *words)
+        assert none.returncode != 0
+        assert none.stdout == ""
+        assert [one["id"] for one in launcher.server.json("task", "list")] == [task]
+        assert tidegate("task", "end", task).returncode == 0
+        assert attached.wait(PATIENCE) == 70
+        said = attached.stderr.read()
+        assert "this task was ended from outside" in said
+        assert "the container has no route any more" in said
+        assert "the server is gone" not in said
+    finally:
+        attached.kill()
+        attached.wait()
+        attached.stderr.close()
 
 
 WEAK = [

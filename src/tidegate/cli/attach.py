@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 PATIENCE = 120.0  # seconds for a server to come back
 _RETRY = 0.3
-_ENDED = -1
-_GONE = "gone"
+_ENDED, _GONE = -1, -2
+_SERVER = "the server is gone"
 
 
 @click.command()
@@ -44,7 +44,6 @@ _GONE = "gone"
 def attach(*, container: str, task: str, engine: str | None, capture: str, quiet: bool) -> int:
     """Put the gate into a running container that has no network, and stay until the container ends."""
     from tidegate.holds.container.attaching import Attached
-    from tidegate.holds.container.watching import UNWATCHED
 
     found = _engine_of(container, engine)
     attached = Attached(found, container)
@@ -53,13 +52,16 @@ def attach(*, container: str, task: str, engine: str | None, capture: str, quiet
         while True:
             link = _join(found, attached, task, capture, again=again)
             say(f"{container[:20]} is behind the gate of {task}" + (" again" if again else ""))
-            if not again:
-                say(f"warning: {UNWATCHED} (it has a launcher of its own; docs/holds.md)")
+            if not again and (warning := attached.warning()):
+                say(f"warning: {warning}")
             ended = _wait(link, alive.fileno(), attached)
             if ended == _ENDED:
                 _finish(link, quiet=quiet)
                 return 0
             link.close()
+            if ended == EXIT_GATE_LOST:
+                say("the container has no route any more")
+                return EXIT_GATE_LOST
             say("the server is gone; the container has no route until it is back")
             if not _server_is_back(alive.fileno()):
                 raise StartError("the server did not come back", fix="tidegate serve; then attach again", code="server")
@@ -69,6 +71,7 @@ def attach(*, container: str, task: str, engine: str | None, capture: str, quiet
 def _engine_of(container: str, name: str | None) -> Engine:
     from tidegate.holds.container.engine import ENGINES, Engine
 
+    silent = {}
     for one in (name,) if name else ENGINES:
         found = Engine(one)
         try:
@@ -76,9 +79,15 @@ def _engine_of(container: str, name: str | None) -> Engine:
         except StartError as error:
             if name or error.code not in ("no-container", "engine-missing", "engine-down"):
                 raise
+            if error.code != "no-container":
+                silent[one] = error.what
         else:
             return found
-    raise UsageError(f"neither docker nor podman has a container {container!r}", fix="docker ps; podman ps")
+    if not silent:
+        raise UsageError(f"neither docker nor podman has a container {container!r}", fix="docker ps; podman ps")
+    asked = [one for one in ENGINES if one not in silent]
+    has = f"{asked[0]} has no container {container!r}, and " if asked else f"nobody can be asked for {container!r}: "
+    raise UsageError(has + "; ".join(silent.values()), fix="name the engine: --engine docker, or podman")
 
 
 def _join(engine: Engine, attached: Attached, task: str, capture: str, *, again: bool) -> ServerLink:
@@ -148,12 +157,15 @@ def _check_set_up(told: dict[str, Any]) -> None:
 
 
 def _wait(link: ServerLink, alive: int, attached: Attached) -> int:
-    """Wait for the end of the container (`_ENDED`), or of the server; one that is stopped leaves nobody waiting."""
+    """Wait for the end of the container (`_ENDED`), of the server (`_GONE`), or of the task (`EXIT_GATE_LOST`).
+
+    A server that is stopped leaves nobody waiting.
+    """
     from tidegate.runtime.server_sign import ServerSign
     from tidegate.runtime.ways import LOOK, Ways, peer_of
 
     sign = ServerSign(state_folder(os.environ), peer_of(link.fileno()), attached.shut)
-    ways = Ways(link.fileno(), link.heard, _GONE, server=sign)
+    ways = Ways(link.fileno(), link.heard, _SERVER, server=sign)
     ways.tell = _say
     poll = select.poll()
     for one in (alive, link.fileno()):
@@ -164,11 +176,11 @@ def _wait(link: ServerLink, alive: int, attached: Attached) -> int:
             if alive in ready:
                 return _ENDED
             why = ways.look(ready) or ways.attend(time.monotonic())
-            if why:  # the server ends, or the task was ended: who joins again is told which
-                if why != _GONE:
-                    _say(why)
+            if why:
                 attached.shut(shut=False)  # nobody listens there any more
-                return EXIT_GATE_LOST
+                if why != _SERVER:
+                    _say(why)
+                return _GONE if why == _SERVER or link.returning else EXIT_GATE_LOST
     finally:
         ways.close()
 

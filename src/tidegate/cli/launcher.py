@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROOTS = "roots.pem"
 NO_IMAGE = (
     "note: which image it will be is not known, so its own bundle of roots stays as it is, and programs find the task's"
-    " by their variables; to have it there too: --hold ENGINE --image IMAGE"
+    " by their variables; to have it there too: --hold {0} --image IMAGE"
 )
 
 
@@ -55,7 +55,7 @@ def options_for(engine: str, task: str, *, image: str, reads: bool, secrets: int
         roots = pool.pem
     else:
         roots, places = roots_of(os.environ), ()
-        say(NO_IMAGE)
+        say(NO_IMAGE.format(engine))
     with open(os.path.join(folder, ROOTS), "w", encoding="ascii") as file:
         file.write(roots)
     trust = trust_files(roots, authority, places)

@@ -131,14 +131,18 @@ def create(
         container=_container(hold, image, transport, container_option),
         secrets=secrets,
     )
-    click.echo(made["id"])
+    lines = []
     if print_args:
         from tidegate.cli.launcher import options_for
 
         named = image if hold == print_args else ""
         reads = bool(secrets) or wants_inspection(joined)
-        for line in options_for(print_args, made["id"], image=named, reads=reads, secrets=len(secrets)):
-            click.echo(line)
+        try:
+            lines = options_for(print_args, made["id"], image=named, reads=reads, secrets=len(secrets))
+        except BaseException:
+            _ask("end", task=made["id"])  # nobody is told its id
+            raise
+    click.echo("\n".join((made["id"], *lines)))
 
 
 def _container(hold: str | None, image: str, transport: str, options: tuple[str, ...]) -> dict[str, Any] | None:

@@ -44,6 +44,12 @@ class Attached:
         self.id = str(found.get("Id", container))
         self._rootless = engine.facts().rootless
         self._ports: tuple[int, ...] = ()
+        if (found.get("State") or {}).get("Status") != "running":
+            raise StartError(
+                f"the container {container[:20]} does not run",
+                fix=f"{engine.name} start {container[:20]}",
+                code="container-ended",
+            )
         self.mounts = {str(one.get("Destination")): str(one.get("Source")) for one in found.get("Mounts") or ()}
         texts = (found.get("Config") or {}).get("Env") or ()
         self.variables = {name: value for name, _, value in (str(text).partition("=") for text in texts)}
@@ -75,6 +81,19 @@ class Attached:
             serve_inside(namespaces, way, deliver, again=again)
         finally:
             close_namespaces(namespaces)
+
+    def warning(self) -> str:
+        """What a gate does not hold in a container that another launcher started, '' where there is nothing.
+
+        Nobody watches who it connects to on this machine's disk, and nobody covers what is there already.
+        """
+        folders = sorted({source for source in self.mounts.values() if os.path.isdir(source)})
+        if not folders:
+            return ""
+        return (
+            f"it can reach whoever listens at a unix socket below {', '.join(folders)}, now or later: its own launcher"
+            " mounted that (docs/holds.md)"
+        )
 
     def shut(self, *, shut: bool) -> bool:
         """Reset connections instead of leaving them with a gate that does not answer, or no more; whether that is so.

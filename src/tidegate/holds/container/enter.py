@@ -16,6 +16,7 @@ holder is looked at before (it is confined as the worker will be) and after (it 
 from __future__ import annotations
 
 import _socket
+import errno
 import os
 
 from tidegate.holds import capture, capture_proof, control, messages, network, selftest
@@ -226,6 +227,12 @@ def _explain(stage: str, code: int, text: str) -> StartError:
             f"the container's network cannot be entered from here ({os.strerror(code) if code else text})",
             fix="that takes root for an engine of root's, or your own rootless engine; or --transport relay",
             code="transport-enter",
+        )
+    if stage == "listener" and code == errno.EADDRINUSE:
+        return StartError(
+            "somebody listens where the gate is to be, in the container's own network",
+            fix="end that first: a program in the container, or another `tidegate attach` to it",
+            code="hold-listener",
         )
     return messages.explain(stage, code, text)
 
