@@ -135,6 +135,8 @@ class _Mallinfo(ctypes.Structure):
 
 def test_what_tickets_were_read_with_is_given_back(world: World) -> None:
     """GAT-11: an idle connection whose tickets came behind its request holds no buffer of 16 KiB."""
+    if ssl.OPENSSL_VERSION_INFO >= (3, 2):
+        pytest.skip("this OpenSSL keeps its buffers, whatever is written (docs/decisions/0019)")
     info = getattr(ctypes.CDLL(None), "mallinfo2", None)
     if info is None:
         pytest.skip("this C library does not say how much is in use")
