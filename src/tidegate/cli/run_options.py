@@ -217,15 +217,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
     for name in () if "--ask" in given else ("--wait", "--wait-for"):
         if name in given and "--no-server" in given:
             raise UsageError(f"{name} needs the server that --no-server leaves aside", fix="give one of them")
-    hold = one("--hold")
-    holds = {"--no-network": "offline", "--open-network": "open"}
-    chosen = {holds[name] for name in holds if name in given} | ({hold} if hold else set())
-    if len(chosen) > 1:
-        raise UsageError("more than one hold is asked for", fix="give one of --hold, --no-network and --open-network")
-    named = bool(chosen)
-    hold = chosen.pop() if chosen else "netns"
-    if hold not in HOLDS:
-        raise UsageError(f"there is no hold {hold!r}", fix=f"one of {', '.join(HOLDS)}")
+    hold, named = _chosen_hold(given, one("--hold"))
     phase = one("--phase", "runtime")
     if phase not in ("install", "runtime"):
         raise UsageError(f"there is no phase {phase!r}", fix="install or runtime")
@@ -239,20 +231,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
     files = one("--files")
     if files and files not in FILES:
         raise UsageError(f"there is no --files {files!r}", fix=f"one of {', '.join(FILES)}")
-    for name in () if hold in CONTAINERS else _FOR_A_CONTAINER:
-        if name in given:
-            raise UsageError(f"{name} has no meaning with --hold {hold}", fix="--hold docker, or --hold podman")
-    if hold == "landlock":
-        if "--capture" in given and capture != "off":
-            raise UsageError(
-                f"--capture {capture} cannot be had with --hold landlock", fix="leave it out: programs use the proxy"
-            )
-        capture = "off"
-    if hold in WITHOUT_GATE:
-        capture = "off"
-        for name in _FOR_A_GATE:
-            if name in given:
-                raise UsageError(f"{name} has no meaning without a gate (--hold {hold})", fix=f"leave {name} out")
+    capture = _capture_in(hold, capture, given)
     return RunOptions(
         command,
         allow=tuple(given.get("--allow", ())),
@@ -287,6 +266,35 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
     )
 
 
+def _chosen_hold(given: dict[str, list[str]], hold: str) -> tuple[str, bool]:
+    """Return the hold that is asked for, and whether it was asked for by name; `hold` is the value of --hold."""
+    short = {"--no-network": "offline", "--open-network": "open"}
+    chosen = {short[name] for name in short if name in given} | ({hold} if hold else set())
+    if len(chosen) > 1:
+        raise UsageError("more than one hold is asked for", fix="give one of --hold, --no-network and --open-network")
+    if not chosen:
+        return "netns", False
+    (hold,) = chosen
+    if hold not in HOLDS:
+        raise UsageError(f"there is no hold {hold!r}", fix=f"one of {', '.join(HOLDS)}")
+    return hold, True
+
+
+def _capture_in(hold: str, capture: str, given: dict[str, list[str]]) -> str:
+    """Return how connections are captured in this hold, once no option is given that has no meaning there."""
+    for name in () if hold in CONTAINERS else _FOR_A_CONTAINER:
+        if name in given:
+            raise UsageError(f"{name} has no meaning with --hold {hold}", fix="--hold docker, or --hold podman")
+    if hold == "landlock" and "--capture" in given and capture != "off":
+        raise UsageError(
+            f"--capture {capture} does not work with --hold landlock", fix="leave it out: programs use the proxy"
+        )
+    for name in _FOR_A_GATE if hold in WITHOUT_GATE else ():
+        if name in given:
+            raise UsageError(f"{name} has no meaning without a gate (--hold {hold})", fix=f"leave {name} out")
+    return "off" if hold == "landlock" or hold in WITHOUT_GATE else capture
+
+
 def _container(given: dict[str, list[str]], one: Callable[[str], str]) -> Container:
     from tidegate.holds.container.worker import check_options
     from tidegate.holds.hold import Container
@@ -294,7 +302,7 @@ def _container(given: dict[str, list[str]], one: Callable[[str], str]) -> Contai
     if not one("--image"):
         raise UsageError("a container needs an image", fix="--image IMAGE")
     if "--ssh-key" in given:
-        raise UsageError("--ssh-key cannot be had in a container", fix="leave it out, or use --hold netns")
+        raise UsageError("--ssh-key does not work in a container", fix="leave it out, or use --hold netns")
     return Container(
         one("--image"),
         one("--transport"),

@@ -77,7 +77,10 @@ def _cannot(one: Publish, error: OSError) -> StartError:
     if error.errno == EADDRINUSE:
         what, fix = f"port {one.port} of this machine is taken", f"another, as in --publish {one.port + 1}:{one.inside}"
     else:
-        what, fix = f"port {one.port} of this machine cannot be had: {strerror(error.errno or 0)}", "name another port"
+        what, fix = (
+            f"port {one.port} of this machine cannot be listened on: {strerror(error.errno or 0)}",
+            "name another port",
+        )
     return StartError(f"--publish {one.text}: {what}", fix=fix, code="publish")
 
 

@@ -152,7 +152,7 @@ def no_landlock(abi: int) -> StartError:
 
 def not_without_namespaces(option: str, fix: str) -> StartError:
     """Something that needs a network of the task's own."""
-    return StartError(f"{option} cannot be had with --hold landlock", fix=fix, code="hold-landlock")
+    return StartError(f"{option} does not work with --hold landlock", fix=fix, code="hold-landlock")
 
 
 def apparmor_profile(program: str) -> str:

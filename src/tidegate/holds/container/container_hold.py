@@ -109,7 +109,7 @@ class ContainerHold:
             raise StartError("a container needs an image", fix="--image IMAGE", code="container-image")
         if spec.ssh_agent:
             raise StartError(
-                f"--ssh-key cannot be had with --hold {self.name}: the agent is outside the container",
+                f"--ssh-key does not work with --hold {self.name}: the agent is outside the container",
                 fix="leave --ssh-key out, or use --hold netns",
                 code="container-agent",
             )

@@ -98,7 +98,7 @@ def check_wishes(way: Way, transport: str) -> None:
         )
     if way.published:
         raise StartError(
-            f"--publish cannot be had with transport {transport}", fix="--transport enter", code="transport-publish"
+            f"--publish does not work with --transport {transport}", fix="--transport enter", code="transport-publish"
         )
 
 
