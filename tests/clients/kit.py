@@ -169,6 +169,12 @@ def unaided(product: Product, host: str) -> Place:
     return Place("https", host, str(product.folder), str(product.home), "")
 
 
+def held(product: Product, text: str) -> tuple[str, str]:
+    """Write a policy; return the option that names it."""
+    (product.folder / "held.yaml").write_text(text)
+    return "--policy", "held.yaml"
+
+
 def trust_store(product: Product, ca_file: str) -> None:
     """Make what Java's clients need to trust an authority."""
     subprocess.run(

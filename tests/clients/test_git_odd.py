@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.client_programs import note_client, program_version, trusting
-from tests.clients.kit import ALLOWED, absent, shown
+from tests.clients.kit import ALLOWED, absent, held, shown
 from tests.https_site import HttpsSite
 
 if TYPE_CHECKING:
@@ -86,12 +86,9 @@ def site(product: Product, lab: Lab, tmp_path: Path) -> Iterator[HttpsSite]:
         yield made
 
 
-def held(product: Product, said: str) -> tuple[str, str]:
+def git_held(product: Product, said: str) -> tuple[str, str]:
     """Write a policy with `git`; return the option that names it."""
-    (product.folder / "held.yaml").write_text(
-        f"network: {{runtime: {{allow: [{{host: 'a.test:443', git: {said}}}]}}}}\n"
-    )
-    return "--policy", "held.yaml"
+    return held(product, f"network: {{runtime: {{allow: [{{host: 'a.test:443', git: {said}}}]}}}}\n")
 
 
 @pytest.mark.parametrize(("said", "sends"), [("{read: [git/one]}", False), ("{write: [git/one]}", True)])
@@ -107,7 +104,7 @@ def test_git_lfs_downloads_and_does_not_upload(
         "git clone -q https://a.test/git/one.git one && cd one && cat large && echo mine >large && "
         "git commit -qam second && git lfs push origin main"
     )
-    done = product.run(*held(product, said), "--", "sh", "-c", script, timeout=90)
+    done = product.run(*git_held(product, said), "--", "sh", "-c", script, timeout=90)
     assert done.stdout.encode().startswith(LARGE), done.stderr
     assert (done.returncode == 0) is sends, done.stderr
     assert any(one.startswith(f"PUT {LFS}/objects/") for one in site.requests) is sends
@@ -139,7 +136,7 @@ def test_no_other_repository_is_fetched_from_or_pushed_to(product: Product, site
             curl -sS -o /dev/null -w '%{{http_code}} ' "https://a.test/$path/info/refs?service=git-upload-pack"
         done
     """
-    done = product.run(*held(product, "{read: [git/one]}"), "--", "sh", "-c", script)
+    done = product.run(*git_held(product, "{read: [git/one]}"), "--", "sh", "-c", script)
     odd, named = done.stdout.splitlines()
     assert odd.split() == ["403"] * (2 * len(_ODD)), (odd, done.stderr)
     assert "403" not in named
@@ -154,6 +151,6 @@ def test_a_push_of_the_dumb_protocol_is_none_that_passes(product: Product, site:
         done
         GIT_SMART_HTTP=0 git clone -q https://a.test/git/one.git one 2>/dev/null; cat one/.gitattributes
     """
-    done = product.run(*held(product, "write"), "--", "sh", "-c", script)
+    done = product.run(*git_held(product, "write"), "--", "sh", "-c", script)
     assert done.stdout == "403 " * 6 + "large filter=lfs\n", done.stderr
     assert all(one.startswith(("GET ", "POST ")) for one in site.requests)

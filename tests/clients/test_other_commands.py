@@ -13,7 +13,7 @@ import pytest
 from tests.client_programs import trusting
 from tests.clients import package_managers as fetch
 from tests.clients import registries
-from tests.clients.kit import ALLOWED, need, net_lines, shown, unaided
+from tests.clients.kit import ALLOWED, held, need, net_lines, shown, unaided
 from tests.clients.publishers import PUBLISHERS
 from tests.clients.registries import NAME
 from tests.clients.table import BUN
@@ -44,8 +44,7 @@ _AUDITS = {
 
 def preset(product: Product, name: str, host: str) -> tuple[str, str]:
     """Write a policy that says nothing but that a host is a preset's; return the option that names it."""
-    (product.folder / "held.yaml").write_text(f"profile: balanced\npresets: {{{name}: ['{host}:443']}}\n")
-    return "--policy", "held.yaml"
+    return held(product, f"profile: balanced\npresets: {{{name}: ['{host}:443']}}\n")
 
 
 @pytest.mark.parametrize("name", _AUDITS)

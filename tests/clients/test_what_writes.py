@@ -17,7 +17,7 @@ import trustme
 
 from tests.client_programs import trusting
 from tests.clients import registries, servers
-from tests.clients.kit import ALLOWED, net_lines, shown
+from tests.clients.kit import ALLOWED, held, net_lines, shown
 from tests.https_site import HttpsSite
 
 if TYPE_CHECKING:
@@ -30,12 +30,6 @@ if TYPE_CHECKING:
 
 READ_ONLY = "package registries are read-only here"
 PRESETS = "profile: balanced\npresets: {npm: ['npm.test:443'], pypi: ['pypi.test:443'], maven: ['maven.test:443']}\n"
-
-
-def held(product: Product, text: str) -> tuple[str, str]:
-    """Write a policy; return the option that names it."""
-    (product.folder / "held.yaml").write_text(text)
-    return "--policy", "held.yaml"
 
 
 # --- Methods, headers and names in odd forms
