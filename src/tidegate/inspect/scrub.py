@@ -5,12 +5,13 @@ of a value, so an event stream is as prompt as without.
 
 Forms that are found, all as long as what takes their place: the value itself, percent-encoded, with the escapes of JSON
 and HTML, twice by the same writer (JSON in a string of JSON, a URL in a URL), as a string of JSON in any of them, in
-hex, and within base64 of either alphabet at each of the three places it can have there, as it is and once escaped. Of
-characters that writers are not agreed on (a base64 key's `+`, `/` and `=`, a query's `&`) each usual choice is a form.
+UTF-16, in hex, and within base64 of either alphabet at each of the three places it can have there, as it is and once
+escaped. Of characters that writers are not agreed on (a base64 key's `+`, `/` and `=`, a query's `&`) each usual choice
+is a form.
 In base64 the first and last character may share bits with their neighbours and stay: they tell at most six bits of the
 value's first and last byte. Where a stand-in's base64 has other escapes than the value's, `x` stand in its place.
 
-What it does not find: a value in pieces, reversed, in another case, encrypted, escaped three times or by two writers.
+What it does not find: a value in pieces (in lines too), reversed, in another case, encrypted, escaped three times or by two writers.
 A server that is trusted with a secret can hand it on in a form nobody recognises; this keeps honest echoes from a task,
 nothing more.
 """
@@ -164,6 +165,7 @@ def forms(value: bytes) -> list[bytes]:
         found += [write(one) for write, one in zip(_WRITERS, once, strict=True)]
         found += _written(_json(value, b"", ""))
     found += [value.hex().encode(), value.hex().upper().encode()]
+    found += [value.decode("latin-1").encode(wide) for wide in ("utf-16-le", "utf-16-be")]
     for offset in range(3):
         for encode in (b64encode, urlsafe_b64encode):
             encoded = _within(encode(bytes(offset) + value), offset, len(value))

@@ -9,6 +9,8 @@ import pytest
 from tests.unit.gate.inside import Inside, answer, get, inside
 from tests.unit.gate.kit import Serving
 from tests.unit.gate.test_inner_streams import GET, site, talk
+from tests.unit.gate.test_secrets_inside import STANDS, VALUE, secret
+from tidegate.inspect.secrets import Place, Where
 from tidegate.model.reason import Reason
 from tidegate.model.rule import RuleLimits, only
 from tidegate.model.verdict import How
@@ -119,3 +121,33 @@ def test_over_http2_likewise(talk: Any, site: tuple[H2Site, str]) -> None:
     assert client.answer(client.ask([*fields[:4], ("content-type", "text/plain")], ASKS))[0][":status"] == "200"
     assert site[0].bodies == [ASKS_NOT, ASKS]
     assert [event.how for event in gate.gate.events(5)].count(How.REFUSED) == 3
+
+
+KEY = secret(Place(Where.BODY, b"key"))
+HELD_ASKS = b'{"key": "' + STANDS + b'", "_method": "DELETE"}'
+HELD = HELD_ASKS.replace(b"_method", b"method")
+
+
+def test_a_body_that_was_held_is_looked_through_too(lab: Lab, inside: Start) -> None:
+    """INS-5, INS-6: one with a secret's field in it; the destination hears nothing of the one that asks for more."""
+    origin = lab.origin("echo", "1.2.3.4", 443, tls="a.test")
+    gate = inside("a.test:443", limit=POSTS, secrets=KEY)
+    with gate.tunnel("a.test:443") as sock:
+        sock.sendall(post(HELD, "Content-Type: application/json"))
+        assert answer(sock)[0].startswith(b"HTTP/1.1 200 ")
+        sock.sendall(post(HELD_ASKS, "Content-Type: application/json"))
+        assert answer(sock)[0].startswith(b"HTTP/1.1 403 ")
+    assert origin.requests == 1
+    assert HELD.replace(STANDS, VALUE) in origin.received
+
+
+def test_a_stream_that_was_held_is_looked_through_too(talk: Any, site: tuple[H2Site, str]) -> None:
+    """INS-5, INS-6: likewise over HTTP/2, and what was held for it is given back."""
+    client, gate = talk(limit=POSTS, secrets=KEY)
+    left = gate.gate.task.secrets.bodies.left
+    fields = [(":method", "POST"), *GET[1:], ("content-type", "application/json")]
+    head, body, _, _ = client.answer(client.ask(fields, HELD_ASKS))
+    assert (head[":status"], b"asks for another method" in body) == ("403", True)
+    assert client.answer(client.ask(fields, HELD))[0][":status"] == "200"
+    assert site[0].bodies == [HELD.replace(STANDS, VALUE)]
+    assert gate.gate.task.secrets.bodies.left == left

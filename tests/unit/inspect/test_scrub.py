@@ -44,6 +44,8 @@ FORMS = {
         json.dumps(STANDS.decode()).replace("/", "\\/").encode(),
     ),
     "hex": (VALUE.hex().encode(), STANDS.hex().encode()),
+    "UTF-16, little": (VALUE.decode().encode("utf-16-le"), STANDS.decode().encode("utf-16-le")),
+    "UTF-16, big": (VALUE.decode().encode("utf-16-be"), STANDS.decode().encode("utf-16-be")),
     "HEX": (VALUE.hex().upper().encode(), STANDS.hex().upper().encode()),
 }
 
