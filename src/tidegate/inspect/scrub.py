@@ -11,9 +11,9 @@ is a form.
 In base64 the first and last character may share bits with their neighbours and stay: they tell at most six bits of the
 value's first and last byte. Where a stand-in's base64 has other escapes than the value's, `x` stand in its place.
 
-What it does not find: a value in pieces (in lines too), reversed, in another case, encrypted, escaped three times or by two writers.
-A server that is trusted with a secret can hand it on in a form nobody recognises; this keeps honest echoes from a task,
-nothing more.
+What it does not find: a value in pieces (in lines too), reversed, in another case, encrypted, escaped three times or
+by two writers. A server that is trusted with a secret can hand it on in a form nobody recognises; this keeps honest
+echoes from a task, nothing more.
 """
 
 from __future__ import annotations
