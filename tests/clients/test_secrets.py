@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.client_programs import trusting
+from tests.client_programs import program_version, trusting
 from tests.clients.kit import ALLOWED, REFUSED, net_lines, shown
 from tests.holds import held
 from tests.holds.leaks import found_in_processes
@@ -33,10 +33,10 @@ PYTHON = (
 )
 
 
-def keep(product: Product, *words: str, value: str = f"{VALUE}\n") -> None:
+def keep(product: Product, *words: str, value: str = f"{VALUE}\n", name: str = "TOKEN", host: str = "a.test") -> None:
     """`tidegate secret set TOKEN …` with the value on standard input."""
     done = subprocess.run(
-        product.argv("secret", "set", "TOKEN", "--host", "a.test", *words),
+        product.argv("secret", "set", name, "--host", host, *words),
         input=value,
         cwd=product.folder,
         env=product.environment,
@@ -380,3 +380,22 @@ def test_a_credential_of_systemd_is_not_seen_where_the_task_works(product: Produ
     assert done.stdout.startswith("beside")
     assert VALUE not in done.stdout + done.stderr
     assert [bearer(head) for head in origin.heads] == [VALUE.encode()]
+
+
+@pytest.mark.parametrize("service", ["sts get-caller-identity", "dynamodb list-tables"])
+def test_aws_is_told_why_its_signature_cannot_be(product: Product, lab: Lab, service: str) -> None:
+    """B124: AWS's own program shows the whole of it, where it expects XML and where JSON; nothing is sent."""
+    if program_version(("aws", "--version"), product.environment) is None:
+        pytest.skip("there is no aws here (awscli)")
+    host = f"{service.partition(' ')[0]}.us-east-1.amazonaws.com"
+    lab.dns.set(host, A=[ALLOWED])
+    origin = lab.origin("echo", ALLOWED, 443, tls=host)
+    product.environment.update(trusting(shown(product, lab.ca_file)))
+    product.environment |= {"AWS_DEFAULT_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "1"}
+    keep(product, name="AWS_ACCESS_KEY_ID", host=host, value="AKIA2222333344445555")
+    keep(product, name="AWS_SECRET_ACCESS_KEY", host=host)
+    names = ("--secret", "AWS_ACCESS_KEY_ID", "--secret", "AWS_SECRET_ACCESS_KEY")
+    done = product.run("--allow", host, *names, "--", "aws", *service.split(), timeout=100)
+    assert "is used to sign a request, and a signature cannot be swapped: give the task" in done.stderr
+    assert "(aws sts assume-role), or let a program outside of it speak to AWS" in done.stderr
+    assert (origin.requests, VALUE in done.stdout + done.stderr) == (0, False)

@@ -171,11 +171,12 @@ class Vault:
             if name.lower() in {_AUTHORIZATION, b"proxy-authorization"}:
                 parts.append(_inside_basic(value) or b"")
         joined = b"\n".join(parts)
+        names = b"\n".join(name for name, _ in fields).lower()  # in HTTP/2 they are in lower case (RFC 9113, 8.2.1)
         signed = any(mark in joined for mark in _SIGNED)
         for secret, shapes in self._forms:
             if signed and tls and secret.name in SIGNING and (host, port) in secret.hosts:
                 raise MisdirectedError(secret.name, _SIGNS)
-            if not any(form in joined for form in shapes):
+            if not any(form in joined for form in shapes) and secret.placeholder.lower() not in names:
                 continue
             if signed:
                 raise MisdirectedError(secret.name, _SIGNS)

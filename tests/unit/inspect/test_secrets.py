@@ -67,6 +67,7 @@ WRONG = [
     (BEARER, b"/", (b"X-Auth", STANDS.hex().encode()), "belongs in bearer"),
     (BEARER, b"/", (b"Cookie", STANDS.replace(b"F", b"%46")), "belongs in bearer"),
     (BEARER, b"/", (STANDS, b"x"), "belongs in bearer"),
+    (BEARER, b"/", (b"x-" + STANDS.lower(), b"x"), "belongs in bearer"),
     (Place(Where.BODY, b"key"), b"/?key=" + STANDS, (b"A", b"b"), "belongs in body-field key"),
 ]
 
