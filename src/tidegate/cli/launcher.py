@@ -35,6 +35,7 @@ def options_for(engine: str, task: str, *, image: str, reads: bool, secrets: int
         TidegateError: where the server, the engine or a source of a secret does not do its part.
     """
     from tidegate.holds.container.arguments import launcher_arguments
+    from tidegate.holds.container.engine import Engine
     from tidegate.runtime.container_task import trusted_in
     from tidegate.runtime.environment import task_environment
     from tidegate.runtime.server_link import need_server
@@ -51,7 +52,7 @@ def options_for(engine: str, task: str, *, image: str, reads: bool, secrets: int
     finally:
         link.close()
     if image:
-        pool, places = trusted_in(engine, image, os.environ, state)
+        pool, places = trusted_in(Engine(engine), image, os.environ, state)
         roots = pool.pem
     else:
         roots, places = roots_of(os.environ), ()

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tidegate.holds.container.engine import Engine
     from tidegate.holds.hold import Container, Hold, RunningTask
     from tidegate.runtime.comeback import Comeback
     from tidegate.runtime.link import Link
@@ -50,15 +51,22 @@ def node_name(container: Container | None) -> str:
     return HOST
 
 
+def engine_of(hold: Hold) -> Engine:
+    """Return the engine of a hold, which has been asked some things already."""
+    from tidegate.holds.container.container_hold import ContainerHold
+    from tidegate.holds.container.engine import Engine
+
+    return hold.engine if isinstance(hold, ContainerHold) else Engine(hold.name)
+
+
 def in_container(hold: Hold, container: Container, environ: Mapping[str, str]) -> dict[str, str]:
     """What a container has in place of the caller's whole environment."""
-    from tidegate.holds.container.engine import Engine
     from tidegate.holds.container.worker import image_variables, kept_variables
 
-    return image_variables(Engine(hold.name).image(container.image)) | kept_variables(environ, container.options)
+    return image_variables(engine_of(hold).image(container.image)) | kept_variables(environ, container.options)
 
 
-def trusted_in(engine: str, image: str, environ: Mapping[str, str], state: str) -> tuple[RootPool, tuple[str, ...]]:
+def trusted_in(asked: Engine, image: str, environ: Mapping[str, str], state: str) -> tuple[RootPool, tuple[str, ...]]:
     """Return the roots of a task in a container of this image, and where the image has bundles (INS-2).
 
     They are the image's, those that its own variables name among them, and the caller's. What tools brought in their
@@ -68,13 +76,11 @@ def trusted_in(engine: str, image: str, environ: Mapping[str, str], state: str) 
     Raises:
         StartError: where the engine cannot be asked.
     """
-    from tidegate.holds.container.engine import Engine
     from tidegate.holds.container.image_kept import files_of
     from tidegate.holds.container.worker import image_variables
     from tidegate.runtime.root_pool import RootPool
     from tidegate.runtime.trust import SYSTEM_BUNDLES, extra_roots, named_bundles, roots_of
 
-    asked = Engine(engine)
     about = asked.image(image)
     files = files_of(asked, about, image, (*SYSTEM_BUNDLES, *named_bundles(image_variables(about))), state)
     places = tuple(path for path in SYSTEM_BUNDLES if path in files)

@@ -60,10 +60,14 @@ class EarlyKey:
             return signature
         return self._own.sign(data)
 
+    def let_go(self) -> None:
+        """Let the child end, and do not wait for that."""
+        self._wire.close()
+
     def close(self) -> None:
-        """Let the child end. Later calls do nothing."""
+        """Let the child end, and wait for it. Later calls do nothing."""
         if self._child:
-            self._wire.close()
+            self.let_go()
             os.waitpid(self._child, 0)
             self._child = 0
 

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from tidegate.policy.policy import Policy
     from tidegate.runtime.alone import AloneBook
     from tidegate.runtime.asking import TerminalDesk
+    from tidegate.runtime.early_key import EarlyKey
     from tidegate.runtime.inspection import Reading
     from tidegate.runtime.open_table import OpenTable
 else:
@@ -196,11 +197,12 @@ def _give_secrets(task: GateTask, order: dict[str, Any], asker: int) -> tuple[tu
 
 def _first_word(
     channel: socket,
-) -> tuple[dict[str, Any], Policy, Reading | None, Callable[[Sequence[str]], Reading | None]]:
+) -> tuple[dict[str, Any], Policy, Reading | None, Callable[[Sequence[str]], Reading | None], EarlyKey]:
     """Take the order, and answer at once where the front waits: it builds the hold only when it knows the authority.
 
     What that needs is made while the order does not come: this process is idle then. Returns the order, its policy,
-    what reads inside TLS, and what makes that for hosts of secrets: these come first, where there are some.
+    what reads inside TLS, and what makes that for hosts of secrets: these come first, where there are some. Last the
+    key, whose child is to be waited for once the front need not wait for it.
     """
     from tidegate.policy.snapshot import from_plain
     from tidegate.runtime.early_key import EarlyKey
@@ -217,12 +219,12 @@ def _first_word(
                 return None
             return make_reading(policy, order["task"], order["roots"], time.time, hosts, key)  # noqa: TID251  the clock comes in here
         finally:
-            key.close()
+            key.let_go()
 
     reading = None if order.get("secrets") or order.get("keys") else read_for(())
     if reading is not None:
         send(channel, ("ready", {"authority": reading.authority, "variables": {}}))
-    return order, policy, reading, read_for
+    return order, policy, reading, read_for, key
 
 
 def _serve(channel: socket, open_fd: int) -> None:
@@ -235,7 +237,7 @@ def _serve(channel: socket, open_fd: int) -> None:
     from tidegate.runtime.open_table import OpenTable
     from tidegate.runtime.served import serve_sockets
 
-    order, policy, reading, read_for = _first_word(channel)
+    order, policy, reading, read_for, key = _first_word(channel)
 
     def tell(message: tuple[Any, ...]) -> None:
         try:
@@ -294,6 +296,7 @@ def _serve(channel: socket, open_fd: int) -> None:
             alone.hear_of(task)
         reading = read_for(hosts)
         send(channel, ("ready", {"authority": () if reading is None else reading.authority, "variables": variables}))
+    key.close()
     if reading is not None:
         task.inspector = reading.inspector
     message, descriptors = receive(channel)

@@ -15,7 +15,15 @@ from tidegate.model.errors import StartError
 from tidegate.model.value import Value
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.runtime.channel import ASK, NO_ONE
-from tidegate.runtime.container_task import comeback_of, in_container, node_name, server_of, trusted_in, with_relay
+from tidegate.runtime.container_task import (
+    comeback_of,
+    engine_of,
+    in_container,
+    node_name,
+    server_of,
+    trusted_in,
+    with_relay,
+)
 from tidegate.runtime.environment import task_environment, without_proxies
 from tidegate.runtime.first_message import about, first_message
 from tidegate.runtime.inspection import need_readable, only_registries, wants_inspection
@@ -135,6 +143,8 @@ def run_behind_gate(
     first = Phase.INSTALL.value if setup else order.phase
     captured = order.capture != OFF
     port = gate_port(hold)
+    if order.container is not None:
+        engine_of(hold).expect(order.container.image)
     met = _met(order, policy, hold.name, first)
     names = own_names(node_name(order.container)) if captured else ()
     pool = _roots_of(order, policy, link)
@@ -149,7 +159,7 @@ def run_behind_gate(
         asking = AskScreen(link, " ".join(order.command), clock)
     trusted, files = roots, None
     if pool:
-        files = _trust_files(pool, order, hold.name)  # while the gate makes its authority
+        files = _trust_files(pool, order, hold)  # while the gate makes its authority
         trusted = files.roots
         try:
             inbox.heed(at_once=True)  # a secret's source may take its time
@@ -218,6 +228,7 @@ def run_behind_gate(
         stdio = look_again(stdio)
     if kept_from is None:
         front = launch(order.command, order.phase, stdio)
+        gc.freeze()  # what is here now stays to the end: the first look for garbage would go through all of it
         gc.enable()
         kept_from = front.run(), ""
     outcome, not_begun = kept_from
@@ -251,13 +262,13 @@ def _roots_of(order: Order, policy: Policy | None, link: Link) -> RootPool | Non
     return need_roots(order.environ, secrets=bool(order.secrets))
 
 
-def _trust_files(pool: RootPool, order: Order, hold: str) -> TrustFiles:
+def _trust_files(pool: RootPool, order: Order, hold: Hold) -> TrustFiles:
     """Return the files by which the task is told whom to trust; in a container the roots are those of its image."""
     from tidegate.runtime.trust import TrustFiles, with_own_roots
 
     if order.container is None:
         return TrustFiles(with_own_roots(pool, order.environ))
-    return TrustFiles(*trusted_in(hold, order.container.image, order.environ, order.state))
+    return TrustFiles(*trusted_in(engine_of(hold), order.container.image, order.environ, order.state))
 
 
 def _environment_of(order: Order, hold: Hold, link: Link, port: int, own: tuple[str, ...]) -> dict[str, str]:

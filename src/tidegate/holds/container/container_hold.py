@@ -173,14 +173,9 @@ class ContainerHold:
         way: Way,
         watching: Watching | None,
     ) -> ContainerTask:
-        engine = self.engine
-
         def finish() -> None:
-            try:
-                engine.remove(worker)
-            finally:
-                channel.close()
-                folder.remove()
+            channel.close(worker)
+            folder.remove()
 
         keeper = Keeper(finish)
         watcher = watching.begin() if watching is not None else 0

@@ -3,8 +3,7 @@
 Rules of the file:
 
 * Every call has an end (after one that was not answered the next ones are short), its own session (Ctrl-C is for the
-  task) and no standard stream of ours. What an engine says on failure is mapped here, and only here, to a StartError
-  whose fix can be typed.
+  task) and no standard stream of ours. What an engine says is read in engine_says.
 * An engine is chosen as people choose it, by its own environment (DOCKER_HOST, CONTAINER_HOST, CONTAINERS_CONF);
   nothing here sets or clears it. Nothing is ever pulled: what an image is, is a person's decision.
 * All that tidegate makes carries its labels, by which it is found again. Ids and names come from us, not from texts.
@@ -20,15 +19,19 @@ import subprocess
 import time
 from contextlib import suppress
 
+from tidegate.holds.container.engine_says import DOCKER, PODMAN, Facts, facts_of, failure, not_here, without_image
 from tidegate.model.errors import StartError, UsageError
-from tidegate.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-DOCKER, PODMAN = "docker", "podman"
+__all__ = (
+    "DOCKER", "ENGINES", "LABEL_OWNER", "LABEL_PART", "LABEL_RUN", "PATIENCE", "PODMAN", "QUICK", "SILENT", "Engine",
+    "Facts", "named",
+)  # fmt: skip
+
 ENGINES = (DOCKER, PODMAN)
 
 LABEL_RUN = "tidegate.run"
@@ -46,32 +49,25 @@ QUICK = dict.fromkeys(("info", "image", "container", "ps", "volume"), 20.0) | {
 }
 """Seconds for calls that an engine answers in moments: what every start begins with is among the shortest."""
 SILENT = 5.0  # seconds for each call to an engine that has not answered before
-_LONGEST_WHY = 400
+_INFO = ("info", "--format", "{{json .}}")
 _TRIES, _BETWEEN = 4, 1.0  # seconds, to remove a container
 _AT_ONCE = {PODMAN: ("--time", "0")}  # it would wait ten seconds for who does not end at SIGTERM; docker does not
-_NOT_REACHED = (
-    *("cannot connect to", "is the docker daemon running", "connection refused", "permission denied while"),
-    *("error during connect", "unable to resolve docker endpoint", "unable to connect to podman"),
-)
-_VM_SYSTEMS = ("docker desktop", "orbstack", "rancher desktop", "colima", "lima")
-
-
-class Facts(Value):
-    """What an engine says of itself. `in_vm`: its containers run on another kernel than we do."""
-
-    version: str
-    rootless: bool
-    in_vm: bool
-    system: str
+_UNREACHABLE = frozenset(("engine-missing", "engine-down", "engine-silent"))
 
 
 class Engine:
-    """One of the two engines, as this user has it."""
+    """One of the two engines, as this user has it, for one start: what it has said of itself and of images is kept.
+
+    Its program takes some 25 ms for any answer, most of them its own start. So answers that are wanted soon are asked
+    for together (`expect`), while other things are done.
+    """
 
     def __init__(self, name: str, environ: Mapping[str, str] | None = None) -> None:
         self.name = name
         self._environ = dict(os.environ if environ is None else environ)
         self._facts: Facts | None = None
+        self._images: dict[str, dict[str, Any]] = {}
+        self._begun: dict[tuple[str, ...], subprocess.Popen[bytes]] = {}
         self._silent = False  # it has not answered in time: nobody waits for it as long again
 
     @property
@@ -100,21 +96,17 @@ class Engine:
         """
         patience = SILENT if self._silent else QUICK.get(arguments[0], PATIENCE)
         try:
-            done = subprocess.run(
-                [*self.command, *arguments],
-                input=data,
-                stdin=subprocess.DEVNULL if data is None else None,
-                capture_output=True,
-                check=False,
-                timeout=patience,
-                env=self._environ,
-                start_new_session=True,
-                pass_fds=pass_fds,
-            )
+            with self._begun.pop(arguments, None) or self._spawn(arguments, data, pass_fds) as begun:
+                try:
+                    printed, said = begun.communicate(data, patience)
+                except BaseException:
+                    begun.kill()
+                    raise
         except FileNotFoundError:
-            raise self._not_here() from None
+            raise not_here(self.name) from None
         except subprocess.TimeoutExpired:
             self._silent = True
+            self._forget_expected()
             raise StartError(
                 f"{self.name} did not answer within {patience:.0f} seconds ({arguments[0]})",
                 fix=f"see that `{self.name} info` answers",
@@ -122,9 +114,39 @@ class Engine:
             ) from None
         except OSError as error:
             raise StartError(f"{self.name} cannot be run: {error.strerror}", code="engine") from None
-        if done.returncode:
-            raise self.failure(arguments[0], done.stderr.decode("utf-8", "replace"))
-        return done.stdout
+        if begun.returncode:
+            raise self.failure(arguments[0], said.decode("utf-8", "replace"))
+        return printed
+
+    def _spawn(self, arguments: Sequence[str], data: bytes | None, pass_fds: Sequence[int]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [*self.command, *arguments],
+            stdin=subprocess.DEVNULL if data is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self._environ,
+            start_new_session=True,
+            pass_fds=pass_fds,
+        )
+
+    def expect(self, image: str) -> None:
+        """Ask for what each start of a container of this image asks first; who wants an answer then waits for it.
+
+        Raises:
+            UsageError: as `has_image`.
+        """
+        for arguments in (("image", "inspect", named(image)), _INFO, _listing(LABEL_OWNER)):
+            if arguments not in self._begun:
+                try:
+                    self._begun[arguments] = self._spawn(arguments, None, ())
+                except OSError:
+                    return  # who asks is told
+
+    def _forget_expected(self) -> None:
+        while self._begun:
+            _arguments, begun = self._begun.popitem()
+            with begun:
+                begun.kill()
 
     def facts(self) -> Facts:
         """What it is; asked once.
@@ -133,7 +155,7 @@ class Engine:
             StartError: as `run`.
         """
         if self._facts is None:
-            self._facts = _facts(self.name, self._json("info", "--format", "{{json .}}"))
+            self._facts = facts_of(self.name, self._json(*_INFO))
         return self._facts
 
     def create(
@@ -221,6 +243,14 @@ class Engine:
         Raises:
             StartError: as `run`.
         """
+        if self.name == DOCKER and len(containers) > 1:  # docker's program removes them at the same time
+            try:
+                self.run("rm", "--force", "--volumes", *containers)
+            except StartError as error:
+                if error.code in _UNREACHABLE:
+                    raise  # else: one by one, each with its tries
+            else:
+                return
         for container in containers:
             for left in range(_TRIES - 1, -1, -1):
                 try:
@@ -230,16 +260,20 @@ class Engine:
                         break
                     if not left and error.code == "removing":
                         break
-                    if not left or error.code in ("engine-missing", "engine-down", "engine-silent"):
+                    if not left or error.code in _UNREACHABLE:
                         raise
                     time.sleep(_BETWEEN)  # docker's daemon says no where a busy machine is slow to end a process
                 else:
                     break
 
-    def discard(self, container: str) -> None:
-        """Remove a container, or leave it to the next sweep where the engine is gone."""
-        with suppress(StartError):
-            self.remove(container)
+    def discard(self, *containers: str) -> None:
+        """Remove containers, or leave them to the next sweep where the engine is gone."""
+        try:
+            self.remove(*containers)
+        except StartError:
+            for container in containers if len(containers) > 1 else ():  # one that stays keeps no other
+                with suppress(StartError):
+                    self.remove(container)
 
     def labelled(self, label: str, value: str = "") -> list[dict[str, str]]:
         """The labels of every container, running or not, that has this one; among them as `id` and `name` what it is.
@@ -249,8 +283,7 @@ class Engine:
         Raises:
             StartError: as `run`.
         """
-        wanted = f"label={label}={value}" if value else f"label={label}"
-        ids = self.run("ps", "--all", "--quiet", "--no-trunc", "--filter", wanted).split()
+        ids = self.run(*_listing(label, value)).split()
         found = []
         for one in ids:
             try:
@@ -270,6 +303,8 @@ class Engine:
             UsageError: for a name that an engine would read as an option, or as more than one.
             StartError: as `run`.
         """
+        if image in self._images:
+            return True
         try:
             self.run("image", "inspect", "--format", "{{.Id}}", named(image))
         except StartError as error:
@@ -279,12 +314,14 @@ class Engine:
         return True
 
     def image(self, image: str) -> dict[str, Any]:
-        """All that the engine knows of an image.
+        """All that the engine knows of an image; asked once, so that one start has one answer.
 
         Raises:
             UsageError: as `has_image`.
             StartError: as `run`; code `image-missing` where it is not here.
         """
+        if image in self._images:
+            return self._images[image]
         try:
             found = self._json("image", "inspect", named(image))
         except StartError as error:
@@ -293,7 +330,8 @@ class Engine:
             raise
         if not isinstance(found, list) or not found or not isinstance(found[0], dict):
             raise self._strange("image inspect")
-        return found[0]
+        self._images[image] = found[0]
+        return self._images[image]
 
     def import_image(self, name: str, tar: bytes, changes: Sequence[str] = ()) -> None:
         """Make an image of one tar file; `changes` are lines of a Containerfile.
@@ -306,30 +344,11 @@ class Engine:
 
     def without_image(self, image: str) -> StartError:
         """The error for an image that is not here."""
-        return StartError(
-            f"{self.name} does not have the image {image!r}", fix=f"{self.name} pull {image}", code="image-missing"
-        )
+        return without_image(self.name, image)
 
     def failure(self, verb: str, said: str) -> StartError:
         """What the engine said when it failed, in our words."""
-        text = " ".join(said.split())[-_LONGEST_WHY:]
-        low = text.lower()
-        if _any(low, "no such container", "no container with name or id", "no such object"):
-            return StartError(f"{self.name} has no such container", fix=f"{self.name} ps -a", code="no-container")
-        if "removal of container" in low and "already in progress" in low:
-            return StartError(f"{self.name} removes that container already", code="removing")
-        if _any(low, "no such image", "image not known", "unable to find image"):
-            return self.without_image("IMAGE")
-        if _any(low, *_NOT_REACHED):
-            return self._down(text)
-        if "error setting rlimit" in low:
-            return StartError(
-                f"{self.name} wants higher limits for its containers than this user may set ({text[-60:]})",
-                fix="in ~/.config/containers/containers.conf, below [containers]: default_ulimits = "
-                '["nofile=1024:1024", "nproc=4096:4096"]',
-                code="engine-limits",
-            )
-        return StartError(f"{self.name} {verb} failed: {text or 'it does not say why'}", code="engine")
+        return failure(self.name, verb, said)
 
     def _json(self, *arguments: str) -> Any:
         try:
@@ -340,18 +359,10 @@ class Engine:
     def _strange(self, verb: str) -> StartError:
         return StartError(f"{self.name} {verb} answers in a way that is not understood", code="engine")
 
-    def _not_here(self) -> StartError:
-        package = "docker.io" if self.name == DOCKER else "podman"
-        return StartError(
-            f"{self.name} is not installed", fix=f"apt install {package}; or another --hold", code="engine-missing"
-        )
 
-    def _down(self, text: str) -> StartError:
-        if self.name == DOCKER:
-            fix = "start it (systemctl start docker), or add yourself to its group; DOCKER_HOST names another"
-        else:
-            fix = "podman machine start; CONTAINER_HOST names another"
-        return StartError(f"{self.name} cannot be reached: {text}", fix=fix, code="engine-down")
+def _listing(label: str, value: str = "") -> tuple[str, ...]:
+    wanted = f"label={label}={value}" if value else f"label={label}"
+    return ("ps", "--all", "--quiet", "--no-trunc", "--filter", wanted)
 
 
 def named(image: str) -> str:
@@ -363,25 +374,3 @@ def named(image: str) -> str:
     if image.startswith("-") or image.split() != [image]:
         raise UsageError(f"{image!r} is no name of an image", fix="--image NAME:TAG")
     return image
-
-
-def _facts(name: str, info: Any) -> Facts:
-    if not isinstance(info, dict):
-        return Facts("", rootless=False, in_vm=False, system="")
-    if name == DOCKER:
-        if info.get("ServerErrors"):
-            raise Engine(DOCKER).failure("info", " ".join(map(str, info["ServerErrors"])))
-        system = str(info.get("OperatingSystem", ""))
-        rootless = any("rootless" in str(one) for one in info.get("SecurityOptions") or ())
-        in_vm = any(one in system.lower() for one in _VM_SYSTEMS)
-        return Facts(str(info.get("ServerVersion", "")), rootless=rootless, in_vm=in_vm, system=system)
-    host = info.get("host") or {}
-    remote = bool(host.get("serviceIsRemote"))
-    rootless = bool((host.get("security") or {}).get("rootless"))
-    version = str((info.get("version") or {}).get("Version", ""))
-    system = str((host.get("distribution") or {}).get("distribution", ""))
-    return Facts(version, rootless=rootless, in_vm=remote, system=system)
-
-
-def _any(text: str, *parts: str) -> bool:
-    return any(part in text for part in parts)

@@ -71,12 +71,12 @@ class Entered:
         """Make the gate's sockets anew, in this very network; see Channel.serve_again."""
         serve_inside(self._namespaces, way, deliver, again=True)
 
-    def close(self) -> None:
-        """Remove the holder. What served it is the gate's."""
+    def close(self, *others: str) -> None:
+        """Remove the holder, after or with the others. What served it is the gate's."""
         if os.getpid() == self._pid:
             close_namespaces(self._namespaces)
             self._namespaces = []
-        self._engine.discard(self.container)
+        self._engine.discard(*others, self.container)
 
 
 class Entering:
@@ -159,7 +159,6 @@ def check_here(engine: Engine, container: str, pid: int) -> None:
 
 def start_holder(engine: Engine, way: Way) -> str:
     """Start the container that has the network of the task; its id."""
-    image = holder.ensure_image(engine)
     labels = {**way.labels, LABEL_PART: holder.PART}
     options = [
         *("--name", f"{way.name}-net", "--hostname", HOST, "--network", "none", "--read-only"),
@@ -167,7 +166,13 @@ def start_holder(engine: Engine, way: Way) -> str:
         *(part for name, value in labels.items() for part in ("--label", f"{name}={value}")),
         *("--log-driver", "none", "--restart", "no"),
     ]
-    return engine.begin(image, options, (holder.PROGRAM,))
+    try:
+        return engine.begin(holder.image_name(), options, (holder.PROGRAM,))
+    except StartError as error:  # not asked before: it is missing once
+        if error.code != "image-missing":
+            raise
+    holder.make_image(engine)
+    return engine.begin(holder.image_name(), options, (holder.PROGRAM,))
 
 
 def serve_inside(

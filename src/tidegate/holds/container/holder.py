@@ -106,8 +106,17 @@ def ensure_image(engine: Engine) -> str:
     """
     name = image_name()
     if not engine.has_image(name):
-        engine.import_image(name, image_tar(), (f"LABEL {LABEL_PART}={PART}",))
+        make_image(engine)
     return name
+
+
+def make_image(engine: Engine) -> None:
+    """Make the image, whether it is there or not.
+
+    Raises:
+        StartError: when the engine cannot.
+    """
+    engine.import_image(image_name(), image_tar(), (f"LABEL {LABEL_PART}={PART}",))
 
 
 def image_tar() -> bytes:

@@ -51,12 +51,12 @@ class Relayed:
         """Hand the gate a new socket in the folder that the relay has; see Channel.serve_again."""
         self._sockets.deliver_again(deliver)
 
-    def close(self) -> None:
-        """Remove the relay. In a child that removes for us, the descriptors are not there."""
+    def close(self, *others: str) -> None:
+        """Remove the relay, after or with the others. In a child that removes for us, the descriptors are not there."""
         if os.getpid() == self._pid:
             self._wire.close()
             self._sockets.close()
-        self._engine.discard(self.container)
+        self._engine.discard(*others, self.container)
 
 
 class RelayTransport:

@@ -78,8 +78,8 @@ class Channel(Protocol):
         Return whether that is so. Never raises.
         """
 
-    def close(self) -> None:
-        """End it and remove all that was made for it. Never raises; may be called twice."""
+    def close(self, *others: str) -> None:
+        """End it and remove all that was made for it, and these containers. Never raises; may be called twice."""
 
 
 class Transport(Protocol):

@@ -74,14 +74,14 @@ class Carried:
         assert self.sockets is not None
         self.sockets.deliver_again(deliver)
 
-    def close(self) -> None:
-        """Remove all of it. In a child that removes for us, the descriptors are not there."""
+    def close(self, *others: str) -> None:
+        """Remove all of it, after or with the others. In a child that removes for us, the descriptors are not there."""
         if os.getpid() == self._pid:
             for one in (self.route, self.wire, self.sockets):
                 if one is not None:
                     one.close()
+        self._engine.discard(*others, *(one for one in (self.relay, self.carrier) if one))
         with suppress(StartError):  # the engine is gone: the next sweep finds it
-            self._engine.remove(*(one for one in (self.relay, self.carrier) if one))
             if self.volume:
                 self._engine.run("volume", "rm", "--force", self.volume)
         shutil.rmtree(self.keys, ignore_errors=True)

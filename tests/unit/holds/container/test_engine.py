@@ -125,3 +125,60 @@ def test_what_is_no_json_is_an_error(tmp_path: Path) -> None:
     """An engine that answers otherwise than expected is an error, not a crash."""
     with pytest.raises(StartError, match="not understood"):
         engine_that(tmp_path, "echo {").inspect("x")
+
+
+def test_what_each_start_asks_is_asked_once_and_ahead(tmp_path: Path) -> None:
+    """HLD-4: answers that are expected are those of programs that run by then; an image and the engine are kept."""
+    asked = tmp_path / "asked"
+    script = f"""echo "$*" >> {asked}
+case $1 in
+image) echo '[{{"Id": "sha256:1"}}]' ;;
+info) echo '{{"ServerVersion": "9"}}' ;;
+esac"""
+    one = engine_that(tmp_path, script)
+    one.expect("x:1")
+    one.expect("x:1")
+    assert one.image("x:1") == one.image("x:1") == {"Id": "sha256:1"}
+    assert one.has_image("x:1")
+    assert one.facts().version == "9"
+    assert one.labelled(engine.LABEL_OWNER) == []
+    assert sorted(line.split()[0] for line in asked.read_text().splitlines()) == ["image", "info", "ps"]
+    assert one.labelled(engine.LABEL_OWNER) == []  # what was expected answers once
+    assert len(asked.read_text().splitlines()) == 4
+
+
+def test_what_was_expected_of_an_engine_that_is_silent_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HLD-7: who waits in vain for one answer leaves no program behind that waits for another."""
+    monkeypatch.setitem(engine.QUICK, "image", 1.0)
+    pids = tmp_path / "pids"
+    one = engine_that(tmp_path, f"echo $$ >> {pids}; exec sleep 600")
+    one.expect("x:1")
+    with pytest.raises(StartError, match="did not answer") as caught:
+        one.image("x:1")
+    assert caught.value.code == "engine-silent"
+    begun = [int(line) for line in pids.read_text().split()]
+    assert not [pid for pid in begun if os.path.exists(f"/proc/{pid}")]
+
+
+def test_an_engine_that_is_not_there_is_told_when_it_is_asked(tmp_path: Path) -> None:
+    """HLD-7: expecting answers of nobody is no error; asking is."""
+    one = Engine(DOCKER, {"PATH": str(tmp_path)})
+    one.expect("x:1")
+    with pytest.raises(StartError, match="docker is not installed"):
+        one.image("x:1")
+
+
+def test_docker_removes_several_at_once_and_one_by_one_where_that_fails(tmp_path: Path) -> None:
+    """HLD-8: its program removes them side by side; what it says no to is tried as ever."""
+    asked = tmp_path / "asked"
+    engine_that(tmp_path, f'echo "$*" >> {asked}').remove("a", "b")
+    assert asked.read_text() == "rm --force --volumes a b\n"
+    asked.unlink()
+    script = f'echo "$*" >> {asked}; [ $# = 4 ] || {{ echo "did not receive an exit event" >&2; exit 1; }}'
+    engine_that(tmp_path, script).remove("a", "b")
+    assert asked.read_text().splitlines()[1:] == ["rm --force --volumes a", "rm --force --volumes b"]
+    asked.unlink()
+    engine_that(tmp_path, f'echo "$*" >> {asked}', PODMAN).remove("a", "b")
+    assert len(asked.read_text().splitlines()) == 2
