@@ -21,14 +21,14 @@ from tidegate.runtime.container_task import (
     in_container,
     node_name,
     server_of,
-    trusted_in,
     with_relay,
 )
 from tidegate.runtime.environment import task_environment, without_proxies
 from tidegate.runtime.first_message import about, first_message
-from tidegate.runtime.inspection import need_readable, only_registries, wants_inspection
+from tidegate.runtime.inspection import need_readable
 from tidegate.runtime.outcome import Outcome
 from tidegate.runtime.signals import AskedToEndError
+from tidegate.runtime.task_roots import roots_for, trust_files_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,12 +43,10 @@ if TYPE_CHECKING:
     from tidegate.policy.policy import Policy
     from tidegate.runtime.alone import AloneBook
     from tidegate.runtime.link import Link
-    from tidegate.runtime.root_pool import RootPool
     from tidegate.runtime.secret_store import Stored
     from tidegate.runtime.server_link import ServerLink
     from tidegate.runtime.signals import SignalInbox
     from tidegate.runtime.ssh_keys import KeyUse, SshKeys
-    from tidegate.runtime.trust import TrustFiles
 
 GATE_HOST = "127.0.0.1"
 SHARES_LOOPBACK = ("landlock",)
@@ -147,7 +145,7 @@ def run_behind_gate(
         engine_of(hold).expect(order.container.image)
     met = _met(order, policy, hold.name, first)
     names = own_names(node_name(order.container)) if captured else ()
-    pool = _roots_of(order, policy, link)
+    pool = roots_for(order, policy, link)
     roots = pool.pem if pool is not None else ""
     if policy is not None:
         need_readable(policy, order.secrets)
@@ -159,7 +157,7 @@ def run_behind_gate(
         asking = AskScreen(link, " ".join(order.command), clock)
     trusted, files = roots, None
     if pool:
-        files = _trust_files(pool, order, hold)  # while the gate makes its authority
+        files = trust_files_for(pool, order, hold)  # while the gate makes its authority
         trusted = files.roots
         try:
             inbox.heed(at_once=True)  # a secret's source may take its time
@@ -245,30 +243,6 @@ def _met(order: Order, policy: Policy | None, hold: str, first: str) -> Mapping[
 
     ports = [one.port for one in order.publish]
     return {phase: Services(policy, Phase(phase), ports).met for phase in {first, order.phase}}
-
-
-def _roots_of(order: Order, policy: Policy | None, link: Link) -> RootPool | None:
-    """Return what destinations are verified against, None where nothing is read inside TLS.
-
-    Raises:
-        StartError: where there is nothing to verify them against, and something but registries is to be read.
-    """
-    if not (link.authority or order.secrets or (policy is not None and wants_inspection(policy))):
-        return None
-    from tidegate.runtime.trust import need_roots, roots_pool
-
-    if policy is not None and only_registries(policy) and not (link.authority or order.secrets or order.keys):
-        return roots_pool(order.environ)
-    return need_roots(order.environ, secrets=bool(order.secrets))
-
-
-def _trust_files(pool: RootPool, order: Order, hold: Hold) -> TrustFiles:
-    """Return the files by which the task is told whom to trust; in a container the roots are those of its image."""
-    from tidegate.runtime.trust import TrustFiles, with_own_roots
-
-    if order.container is None:
-        return TrustFiles(with_own_roots(pool, order.environ))
-    return TrustFiles(*trusted_in(engine_of(hold), order.container.image, order.environ, order.state))
 
 
 def _environment_of(order: Order, hold: Hold, link: Link, port: int, own: tuple[str, ...]) -> dict[str, str]:
