@@ -44,7 +44,7 @@ def questions(*, follow: bool, show_all: bool, as_json: bool) -> int:
 @click.option("--connections", metavar="N", type=click.IntRange(1), help="With allow or task: for so many connections.")
 @click.option("--bytes", "size", metavar="B", help="With allow or task: for so many bytes (10M), both ways together.")
 def answer(*, number: int, reply: str, until: str | None, connections: int | None, size: str | None) -> int:
-    r"""Answer question ID.
+    """Answer question ID.
 
     \b
     allow      let through what waits now, and one next try
@@ -52,7 +52,7 @@ def answer(*, number: int, reply: str, until: str | None, connections: int | Non
     remember   let it through in this folder from now on
     deny       refuse it, and every try of the next two minutes
     deny-task  refuse it until the task ends, and close what is open
-    """
+    """  # noqa: D301  click reads the escape
     body: dict[str, Any] = {"answer": reply}
     if until is not None:
         body["until"] = terms.until(until, dt.datetime.now().astimezone())

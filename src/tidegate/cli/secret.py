@@ -73,14 +73,14 @@ def set_secret(
     variable: str, from_env: str, from_file: str, from_command: bool, from_credential: str,
     from_keyring: tuple[str, str], command: tuple[str, ...],
 ) -> int:  # fmt: skip
-    r"""Keep a secret called NAME.
+    """Keep a secret called NAME.
 
     Without --from-… its value is asked for, or read from standard input, and kept sealed on disk.
 
     \b
     tidegate secret set GITHUB_TOKEN --host api.github.com
     tidegate secret set NPM_TOKEN --host registry.npmjs.org --from-command -- pass show npm
-    """
+    """  # noqa: D301  click reads the escape
     if not is_name(name) or not is_name(variable or name):
         raise UsageError(f"{variable or name!r} is not a variable name", fix="letters, digits and '_', as in API_TOKEN")
     _refuse_a_taken_variable(variable or name)

@@ -40,7 +40,7 @@ def settings(context: click.Context, *, as_json: bool) -> None:
 @click.argument("values", metavar="VALUE...", nargs=-1)
 @click.option("--key-file", metavar="FILE", default="", help="With webhook: the key that signs; only you can read it.")
 def set_(*, name: str, values: tuple[str, ...], key_file: str) -> None:
-    r"""Change one setting; it is in force at once.
+    """Change one setting; it is in force at once.
 
     \b
     network-default none|allowlist  what a task created over the API without a
@@ -51,7 +51,7 @@ def set_(*, name: str, values: tuple[str, ...], key_file: str) -> None:
     webhook URL|none                where questions are posted, signed with the
                                     key in --key-file, or with the one it had
     relay-image IMAGE|none          the image of relays (docs/holds.md)
-    """
+    """  # noqa: D301  click reads the escape
     changes = {_NAMES[name]: _value(name, values)}
     if key_file:
         from tidegate.server.webhook import read_key

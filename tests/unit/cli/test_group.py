@@ -57,3 +57,20 @@ def test_help_is_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
     """--help of a command goes to standard output and ends with 0."""
     assert run_click(["policy", "--help"]) == 0
     assert "explain" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (["answer"], "  remember   let it through in this folder from now on"),
+        (["settings", "set"], "  notify on|off                   notifications on the server's desktop"),
+        (["secret", "set"], "  tidegate secret set GITHUB_TOKEN --host api.github.com"),
+    ],
+)
+def test_lists_and_examples_keep_their_lines(argv: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a person copies from a help text, and a list in it, is a line each; no mark of click's is shown."""
+    assert run_click([*argv, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert line in said.splitlines()
+    assert "\b" not in said
+    assert "\\b" not in said
