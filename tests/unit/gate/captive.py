@@ -57,6 +57,9 @@ def _lay(redirect: bool, ipv6: bool) -> None:
     lines += ["route add default dev lo"] if redirect else ["route add local default dev lo"]
     if ipv6:
         lines.append("addr add fd74:6467:6174:6500::1/128 dev lo nodad")
+        # The kernel adds this one too, but from a queue, and so up to a tenth of a second later: what is answered
+        # meanwhile has no way back, and a datagram is not sent again.
+        lines.append("route replace local fd74:6467:6174:6500::1/128 dev lo table local")
         lines += ["route add ::/0 dev lo"] if redirect else ["route add local ::/0 dev lo"]
     links.batch(lines)
     if redirect:
