@@ -5,13 +5,15 @@ of a gate; most tasks never open a connection that is read. libcrypto alone, whi
 key and signs in 3 ms (docs/decisions/0018). Where there is none (a Python that has OpenSSL built in), or an older one
 than 3.0, `cryptography` does the same.
 
+The private module `_ctypes` is used as it is, as in holds/linux.py: `ctypes` itself takes 4 ms, as long as the rest.
+
 EVP_PKEY_Q_keygen(3), EVP_DigestSign(3), i2d_PrivateKey(3), i2d_PUBKEY(3).
 """
 
 from __future__ import annotations
 
-import ctypes
-from functools import lru_cache
+import _ctypes
+import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,17 +22,34 @@ if TYPE_CHECKING:
 
 LIBRARY = "libcrypto.so.3"
 _POINT = 65  # bytes of an uncompressed point (SEC 1 section 2.3.3), at the end of its SubjectPublicKeyInfo
-_POINTER, _SIZE, _NUMBER = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+
+
+class _Byte(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001  (see the head comment)
+    _type_ = "B"
+
+
+class _Pointer(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001
+    _type_ = "P"
+
+
+class _Size(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001
+    _type_ = "L"
+
+
+class _Number(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001
+    _type_ = "i"
+
+
 _PROTOTYPES = {
-    "EVP_PKEY_Q_keygen": (_POINTER, (_POINTER, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p)),
-    "EVP_PKEY_free": (None, (_POINTER,)),
-    "i2d_PrivateKey": (_NUMBER, (_POINTER, _POINTER)),
-    "i2d_PUBKEY": (_NUMBER, (_POINTER, _POINTER)),
-    "EVP_sha256": (_POINTER, ()),
-    "EVP_MD_CTX_new": (_POINTER, ()),
-    "EVP_MD_CTX_free": (None, (_POINTER,)),
-    "EVP_DigestSignInit": (_NUMBER, (_POINTER, _POINTER, _POINTER, _POINTER, _POINTER)),
-    "EVP_DigestSign": (_NUMBER, (_POINTER, _POINTER, _POINTER, ctypes.c_char_p, _SIZE)),
+    "EVP_PKEY_Q_keygen": (_Pointer, (_Pointer, _Pointer, _Pointer, _Pointer)),
+    "EVP_PKEY_free": (None, (_Pointer,)),
+    "i2d_PrivateKey": (_Number, (_Pointer, _Pointer)),
+    "i2d_PUBKEY": (_Number, (_Pointer, _Pointer)),
+    "EVP_sha256": (_Pointer, ()),
+    "EVP_MD_CTX_new": (_Pointer, ()),
+    "EVP_MD_CTX_free": (None, (_Pointer,)),
+    "EVP_DigestSignInit": (_Number, (_Pointer, _Pointer, _Pointer, _Pointer, _Pointer)),
+    "EVP_DigestSign": (_Number, (_Pointer, _Pointer, _Pointer, _Pointer, _Size)),
 }  # fmt: skip
 
 
@@ -51,16 +70,27 @@ class OpenSSLError(Exception):
     """libcrypto did not do what it never fails to do."""
 
 
-@lru_cache(maxsize=1)
+class _Library:
+    """The functions of the table above, of a library that has them all."""
+
+    def __init__(self, name: str) -> None:
+        handle = _ctypes.dlopen(name, os.RTLD_NOW)
+        for function, (result, arguments) in _PROTOTYPES.items():
+            about = {"_flags_": _ctypes.FUNCFLAG_CDECL, "_restype_": result, "_argtypes_": arguments}
+            kind = type(function, (_ctypes.CFuncPtr,), about)
+            setattr(self, function, kind(_ctypes.dlsym(handle, function)))
+
+
+_loaded: dict[str, _Library | None] = {}
+
+
 def _library() -> Any | None:
-    try:
-        library = ctypes.CDLL(LIBRARY)
-        for name, (result, arguments) in _PROTOTYPES.items():
-            function = getattr(library, name)
-            function.restype, function.argtypes = result, arguments
-    except (OSError, AttributeError):
-        return None
-    return library
+    if LIBRARY not in _loaded:
+        try:
+            _loaded[LIBRARY] = _Library(LIBRARY)
+        except OSError:
+            _loaded[LIBRARY] = None
+    return _loaded[LIBRARY]
 
 
 def _by_openssl() -> tuple[bytes, bytes, Callable[[bytes], bytes]] | None:
@@ -104,11 +134,11 @@ class _Owner:
         try:
             if library.EVP_DigestSignInit(context, None, library.EVP_sha256(), None, self.pkey) != 1:
                 raise OpenSSLError("EVP_DigestSignInit")
-            size = _SIZE(128)  # 72 are the most for P-256
-            made = ctypes.create_string_buffer(size.value)
-            if library.EVP_DigestSign(context, made, ctypes.addressof(size), data, len(data)) != 1:
+            size = _Size(128)  # 72 are the most for P-256
+            made = _memory(size.value)
+            if library.EVP_DigestSign(context, _ctypes.addressof(made), _ctypes.addressof(size), data, len(data)) != 1:
                 raise OpenSSLError("EVP_DigestSign")
-            return made.raw[: size.value]
+            return bytes(made)[: size.value]
         finally:
             library.EVP_MD_CTX_free(context)
 
@@ -117,7 +147,11 @@ def _encoded(encode: Any, pkey: int) -> bytes:
     size = encode(pkey, None)
     if size <= 0:
         raise OpenSSLError("i2d")
-    made = ctypes.create_string_buffer(size)
-    at = _POINTER(ctypes.addressof(made))
-    encode(pkey, ctypes.addressof(at))
-    return made.raw
+    made = _memory(size)
+    at = _Pointer(_ctypes.addressof(made))
+    encode(pkey, _ctypes.addressof(at))
+    return bytes(made)
+
+
+def _memory(size: int) -> Any:
+    return type("_Memory", (_ctypes.Array,), {"_type_": _Byte, "_length_": size})()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 from cryptography.exceptions import InvalidSignature
@@ -13,19 +13,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from tidegate.inspect import first_key
 from tidegate.inspect.first_key import Key
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 @pytest.fixture(params=["libcrypto.so.3", "libnowhere.so.3", "libc.so.6"], ids=["openssl", "none", "without-names"])
-def key(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Key]:
+def key(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Key:
     """A key where the system has such a library."""
     monkeypatch.setattr(first_key, "LIBRARY", request.param)
-    first_key._library.cache_clear()
     if request.param.startswith("libcrypto") and first_key._library() is None:
         pytest.skip("there is no OpenSSL 3 here beside Python's own")
-    yield Key()
-    first_key._library.cache_clear()
+    return Key()
 
 
 def test_the_library_reads_it_and_verifies_what_it_signs(key: Key) -> None:
