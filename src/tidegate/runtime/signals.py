@@ -75,6 +75,7 @@ class SignalInbox:
         """
         self._heeds = at_once
         if at_once and (number := self.pending_end()):
+            self._heeds = False
             raise AskedToEndError(number)
 
     def _arrived(self, number: int, _frame: object) -> None:

@@ -163,9 +163,10 @@ def run_behind_gate(
             inbox.heed(at_once=True)  # a secret's source may take its time
             link.confirm_known()
             link.cover(order.environ)
-            inbox.heed(at_once=False)
         except AskedToEndError as asked:
             return Ended(Outcome(128 + asked.number, asked.number, started=False), None)
+        finally:
+            inbox.heed(at_once=False)
     environment = _environment_of(order, hold, link, port, (OWN4, OWN6, *names) if captured else ())
     trust: tuple[tuple[str, bytes], ...] = ()
     if files is not None:

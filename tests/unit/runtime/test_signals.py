@@ -114,6 +114,6 @@ def test_what_is_waited_for_is_interrupted_where_that_is_heeded() -> None:
         "        print('went on', inbox.take())\n"
         "    except KeyboardInterrupt as asked: print(type(asked).__name__, asked.number, inbox.take())\n"
         "wait(True, signal.SIGUSR1, signal.SIGTERM)\nwait(False, signal.SIGTERM)\n"
-        "hit(signal.SIGINT); wait(True)\nwait(True, signal.SIGWINCH)"
+        "hit(signal.SIGINT); wait(True)\nhit(signal.SIGTERM); print(inbox.take())\nwait(True, signal.SIGWINCH)"
     )
-    assert run(script) == ("AskedToEndError 15 [10, 15]\nwent on [15]\nAskedToEndError 2 [2]\nwent on [28]\n")
+    assert run(script) == ("AskedToEndError 15 [10, 15]\nwent on [15]\nAskedToEndError 2 [2]\n[15]\nwent on [28]\n")
