@@ -79,7 +79,7 @@ def test_the_webhook_follows_the_settings_and_is_there_after_a_restart(tmp_path:
         ("https://a.test/", None, "needs a key"),
         ("https://a.test/", "short", "16 to 4096 bytes"),
         ("http://a.test/", KEY, "http is read by others"),
-        ("https://u:p@a.test/", KEY, "no plain URL"),
+        ("https://u:p@a.test/", KEY, "not a plain URL"),
         ("", KEY, "signs nothing"),
         ("https://a.test/", KEY, ""),
     ],

@@ -146,7 +146,7 @@ def test_what_cannot_be_kept_is_not_begun(tmp_path: Path, monkeypatch: pytest.Mo
         first = await Front.open(server, tmp_path)
         for why, order in (
             ("there is a task", {}),
-            ("no task's id", {"task": "../x"}),
+            ("not a task's id", {"task": "../x"}),
             ("cannot be opened", {"task": "t2", "log": str(tmp_path / "no" / "log")}),
             ("cannot be used", {"task": "t3", "where": str(tmp_path / "no")}),
         ):
