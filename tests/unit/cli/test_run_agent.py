@@ -153,6 +153,8 @@ def test_no_task_can_put_its_own_program_there(product: Product) -> None:
 )  # fmt: skip
 def test_the_policy_stays_above_it(product: Product, options: list[str], line: str) -> None:
     """POL-5, POL-8, POL-10: a deny wins, an equal ask too; other profiles and policies add an agent only by name."""
+    if "inspected" in line and "--harness" not in options:
+        need_roots_files()  # an agent that nobody names is looked for
     write(product, "p.yaml", "network: {runtime: {allow: [a.test]}}\n")
     write(product, "locked.yaml", "locked: true\nnetwork: {runtime: {allow: [a.test]}}\n")
     write(product, "denies.yaml", "locked: true\nnetwork: {runtime: {allow: [a.test], deny: ['**.anthropic.com']}}\n")
