@@ -11,6 +11,7 @@ import os
 import socket
 import sqlite3
 import subprocess
+from contextlib import closing
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
@@ -131,7 +132,7 @@ def _task(way: str) -> list[str]:
 
 def _check(server: Served, rounds: list[Round]) -> None:
     """What a server that was started again has of all answers before."""
-    with sqlite3.connect(f"file:{server.state}/tidegate.db?mode=ro", uri=True) as db:
+    with closing(sqlite3.connect(f"file:{server.state}/tidegate.db?mode=ro", uri=True)) as db, db:
         answers = {host for (host,) in db.execute("SELECT host FROM answers")}
         rules = {host for (host,) in db.execute("SELECT host FROM rules")}
         living = db.execute("SELECT name FROM tasks WHERE ended_at IS NULL").fetchall()

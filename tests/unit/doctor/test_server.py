@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,7 +91,7 @@ def test_a_store_that_is_damaged_or_newer_fails(served: Served) -> None:
     whole = store.read_bytes()
     assert rows(served.product)["store"].state == OK
     assert store.read_bytes() == whole
-    with sqlite3.connect(store) as db:
+    with closing(sqlite3.connect(store)) as db, db:
         db.execute("PRAGMA user_version = 9999")
     db.close()
     assert "newer tidegate" in rows(served.product)["store"].what

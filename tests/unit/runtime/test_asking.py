@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,8 @@ def test_a_question_is_told_answered_saved_and_released(world: World) -> None:
     assert (word, shape["host"], shape["waiting"], shape["deadline_at"]) == ("asked", "a.test", 1, 1900.0)
     world.desk.answer(shape["id"], "remember")
     assert answers == []
-    rules = open_store(str(world.state)).rules(folder_key(str(world.folder)))
+    with closing(open_store(str(world.state))) as store:
+        rules = store.rules(folder_key(str(world.folder)))
     assert [(rule.host, rule.port, rule.by) for rule in rules] == [("a.test", 443, "terminal")]
     world.loop.turn()
     assert [one.verdict for one in answers] == [Verdict.ALLOW]

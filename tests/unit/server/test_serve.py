@@ -8,6 +8,7 @@ import os
 import socket
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +109,7 @@ def test_what_a_killed_server_left_is_put_right(tmp_path: Path) -> None:
     # As a server that was killed leaves it: the clean end above is undone.
     import sqlite3
 
-    with sqlite3.connect(tmp_path / "state" / "tidegate.db") as db:
+    with closing(sqlite3.connect(tmp_path / "state" / "tidegate.db")) as db, db:
         db.execute("UPDATE tasks SET ended_at = NULL, outcome = '' WHERE id = 'lost'")
     db.close()
     served(tmp_path, then)
@@ -125,7 +126,7 @@ def test_a_record_that_cannot_go_on_ends_with_a_line(tmp_path: Path) -> None:
     kept = served(tmp_path, begin)
     import sqlite3
 
-    with sqlite3.connect(tmp_path / "state" / "tidegate.db") as db:
+    with closing(sqlite3.connect(tmp_path / "state" / "tidegate.db")) as db, db:
         db.execute("UPDATE tasks SET policy = ?", (b"[99]",))
     db.close()
     warned: list[str] = []
