@@ -1,7 +1,7 @@
 """Closed sets of named values: what `enum.Enum` is to the rest of the world, as far as we use it.
 
 `enum` brings functools, collections, types and operator along, and takes its time for each class: 6 to 8 ms of every
-start, and a call of Python's for each `value` that is read (docs/decisions/0020). So this is the part of it we use:
+start, and a call of Python's for each `value` that is read (docs/decisions/0021). So this is the part of it we use:
 `name` and `value`, `Set(value)`, `Set["NAME"]`, iteration in order, one object for each member, and members that are
 numbers. A type checker sees enum's own classes and checks all that it knows of them.
 
