@@ -9,8 +9,8 @@ import tempfile
 import time
 
 KINDS = (
-    *("captive", "conformance", "container-test", "files", "frozen", "hold", "inside", "kills", "lab", "relays"),
-    *("rootless", "test-registries", "test-server", "uid", "watched"),
+    *("attach-test", "captive", "conformance", "container-test", "files", "frozen", "hold", "inside", "kills", "lab"),
+    *("relay-escapes", "relay-test", "relays", "rootless", "test-registries", "test-server", "uid", "watched"),
 )
 """`tidegate-KIND-…`; the engines' stores are not among them, whose mounts tests/engines.py takes apart."""
 AGE = 24 * 3600.0  # seconds: longer than any run

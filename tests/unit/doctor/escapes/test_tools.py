@@ -47,7 +47,7 @@ def test_of_many_places_none_may_work(tmp_path: Path) -> None:
     """The last refusal is the row's, whichever came before; one that works is named."""
     (tmp_path / "there").mkdir()
     gone, there = f"{tmp_path}/gone", f"{tmp_path}/there"
-    assert tools.none_of(os.rmdir, (gone, "/proc"), "went").errno == errno.EBUSY
+    assert tools.none_of(os.rmdir, (gone, "/proc"), "went").errno in {errno.EBUSY, errno.EACCES}
     assert tools.none_of(os.rmdir, (gone,), "went").errno == errno.ENOENT
     assert tools.none_of(os.rmdir, (), "went").errno == errno.ENOENT
     with pytest.raises(AssertionError, match=f"{there} went"):
