@@ -154,6 +154,8 @@ class Http2(Flow):
         if isinstance(event, RequestReceived):
             self._request(event.stream_id, event.headers, ends=event.stream_ended is not None)
         elif isinstance(event, DataReceived):
+            if event.data:
+                self._idle = 0  # of a stream that was refused as well: many clients read the answer after their upload
             if (held := self._held.get(event.stream_id)) is not None:
                 held.look.take(event.data)
                 if event.data:

@@ -244,6 +244,25 @@ def test_a_refused_stream_that_is_reset_at_once_ends_no_other() -> None:
     assert [line.written for line in world.lines] == [[(How.REFUSED, Reason.METHOD_NOT_ALLOWED)]]
 
 
+def test_an_upload_that_is_refused_may_go_on_to_its_end() -> None:
+    """B47, INS-3: many clients read the answer only then; frames without a byte on it are a flood all the same."""
+    world = World(RuleLimits(requests=only(methods=("GET",))))
+    number = world.ask([(":method", "POST"), *GET[1:]], ends=False)
+    frame = DataFrame(number, b"x").serialize()
+    for _ in range(2 * MOST_IDLE_FRAMES):
+        world.middle.from_client(frame)
+        while world.middle.client_waits:
+            world.middle.from_client(b"")
+    assert not world.middle.over
+    assert [line.written for line in world.lines] == [[(How.REFUSED, Reason.METHOD_NOT_ALLOWED)]]
+    empty = DataFrame(number, b"").serialize()
+    for _ in range(MOST_IDLE_FRAMES + 1):
+        world.middle.from_client(empty)
+        while world.middle.client_waits:
+            world.middle.from_client(b"")
+    assert world.middle.over
+
+
 def test_what_is_no_method_is_not_put_on_record() -> None:
     """JRN-5: no bytes of a client's choice reach the journal as a method; too many fields are refused, as in HTTP/1."""
     world = World()
