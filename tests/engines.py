@@ -164,7 +164,15 @@ def podman() -> Iterator[dict[str, str]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-BOTH = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("docker", "podman")]
+def of_one_worker(name: str) -> tuple[pytest.MarkDecorator, ...]:
+    """The marks by which all tests with an engine run in one worker, whatever module they are of.
+
+    The daemon has the network of the worker that started it: the way of a virtual machine leads to no other's.
+    """
+    return pytest.mark.xdist_group(name), pytest.mark.xdist_group("engines")
+
+
+BOTH = [pytest.param(name, marks=of_one_worker(name)) for name in ("docker", "podman")]
 """For `parametrize`: what is tried with one engine runs beside what is tried with the other, and not beside itself."""
 
 

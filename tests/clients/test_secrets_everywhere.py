@@ -88,8 +88,11 @@ def origin(product: Product, lab: Lab, folder: Path, version: str) -> Iterator[A
 
 def api(product: Product, path: str) -> str:
     """What the API answers, over the unix socket; of a stream what comes at once."""
-    argv = ["curl", "-sS", "-m", "3", "--unix-socket", str(product.state / "run" / "api.sock")]
-    done = subprocess.run([*argv, f"http://localhost{path}"], capture_output=True, text=True, timeout=60, check=False)
+    patience = "3" if path == "/api/events" else "60"
+    argv = ["curl", "-sS", "-m", patience, "--unix-socket", "run/api.sock"]  # a whole path may be too long for one
+    url = f"http://localhost{path}"
+    done = subprocess.run([*argv, url], cwd=product.state, capture_output=True, text=True, timeout=90, check=False)
+    assert done.stdout, done.stderr
     return done.stdout
 
 

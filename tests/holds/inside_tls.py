@@ -23,7 +23,7 @@ import trustme
 
 from tests.client_programs import trusting
 from tests.clients.kit import ALLOWED, REFUSED, shown
-from tests.engines import image_tar
+from tests.engines import image_tar, of_one_worker
 from tests.holds import held
 from tests.product import Product
 from tidegate.holds.container import relay_image, vm_transport
@@ -50,15 +50,11 @@ DISTRIBUTIONS: Final = {
 """Files of an image; a text is where a link leads."""
 
 
-def _engines(name: str) -> pytest.MarkDecorator:
-    return pytest.mark.xdist_group(name)
-
-
 OWN: Final = ("netns", "landlock", "uid")
 CONTAINED: Final = ("docker", "podman", "docker relay", "podman relay", "docker vm", "podman vm")
 PLACES: Final = [
     *OWN,
-    *(pytest.param(one, marks=(pytest.mark.slow, _engines(one.partition(" ")[0]))) for one in CONTAINED),
+    *(pytest.param(one, marks=(pytest.mark.slow, *of_one_worker(one.partition(" ")[0]))) for one in CONTAINED),
 ]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.clients.kit import ALLOWED, REFUSED
+from tests.engines import of_one_worker
 from tests.holds.inside_tls import DISTRIBUTIONS, PLACES, Inside
 from tests.product import PYTHON
 
@@ -84,7 +85,7 @@ def test_java_reads_its_store(place: str, request: pytest.FixtureRequest, lab: L
         assert done.stdout == "read\n", done.stderr
 
 
-ENGINES = [pytest.param(one, marks=(pytest.mark.slow, pytest.mark.xdist_group(one))) for one in ("docker", "podman")]
+ENGINES = [pytest.param(one, marks=(pytest.mark.slow, *of_one_worker(one))) for one in ("docker", "podman")]
 
 
 @pytest.mark.parametrize("kind", sorted(DISTRIBUTIONS))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.clients.kit import ALLOWED
+from tests.engines import of_one_worker
 from tests.holds.inside_tls import CONTAINED, OWN, Inside
 from tests.holds.leaks import found_in_files
 from tests.served import until
@@ -40,7 +41,7 @@ KEY=another-key-of-somebody-else; ask '{CALL}' /v1/messages
 """
 
 
-CONTAINERS = [pytest.param(one, marks=(pytest.mark.slow, pytest.mark.xdist_group(one))) for one in CONTAINED[:2]]
+CONTAINERS = [pytest.param(one, marks=(pytest.mark.slow, *of_one_worker(one))) for one in CONTAINED[:2]]
 
 
 @pytest.mark.parametrize("place", [*OWN, *CONTAINERS])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.clients.kit import ALLOWED
-from tests.engines import IMAGE
+from tests.engines import IMAGE, of_one_worker
 from tests.holds.inside_tls import PLACES, Inside
 from tests.holds.leaks import family, found_in_files, found_in_memory, found_in_processes, gates_are_known, has, is_gate
 from tests.served import Served, until
@@ -30,7 +30,7 @@ CURL = 'curl -sS -m 30 -H "Authorization: Bearer $TOKEN" https://a.test/'
 WRONG = 'curl -sS -m 30 -H "X-Other: $TOKEN" https://a.test/'
 WAIT = "touch ready; while [ ! -e go ]; do sleep 0.1; done"
 LOOK = "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null; env"
-ENGINES = [pytest.param(one, marks=(pytest.mark.slow, pytest.mark.xdist_group(one))) for one in ("docker", "podman")]
+ENGINES = [pytest.param(one, marks=(pytest.mark.slow, *of_one_worker(one))) for one in ("docker", "podman")]
 
 
 def keep(inside: Inside, value: str = VALUE) -> None:

@@ -181,14 +181,12 @@ if child == 0:
     os._exit(1)
 print(os.waitpid(child, 0)[1])
 until = time.monotonic() + 20
-while set(inside({mine})) and time.monotonic() < until:
-    time.sleep(0.05)
-print(set(inside({mine})))
-uid_claims.sweep()
 claim = None
 while claim is None and time.monotonic() < until:
     time.sleep(0.05)
+    uid_claims.sweep()
     claim = uid_claims.claim(mine)
+print(set(inside({mine})))  # what was on its way to the uid held the claim
 print(uid_fence.living(), claim is not None)
 import shutil
 shutil.rmtree(work)
