@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.client_programs import note_client, program_version, trusting
-from tests.clients.kit import ALLOWED, absent, held, shown
+from tests.client_programs import note_client, program_version
+from tests.clients.git_site import git_site
+from tests.clients.kit import absent, held
 from tests.https_site import HttpsSite
 
 if TYPE_CHECKING:
@@ -69,10 +70,7 @@ def answer(site: HttpsSite, method: str, path: str, body: bytes) -> bytes:
 @pytest.fixture
 def site(product: Product, lab: Lab, tmp_path: Path) -> Iterator[HttpsSite]:
     """https://a.test/git/one.git with one large file, kept by Git LFS, and two.git beside it."""
-    with HttpsSite(lab.listener(ALLOWED, 443), ["a.test"], tmp_path) as made:
-        product.environment.update(trusting(shown(product, made.ca_file)))
-        made.repositories = tmp_path / "repositories"
-        made.repositories.mkdir()
+    with git_site(product, lab, tmp_path) as made:
         (tmp_path / "pointer").write_text(_POINTER)
         git(
             tmp_path,

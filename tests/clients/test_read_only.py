@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.client_programs import trusting
-from tests.clients.kit import ALLOWED, net_lines, shown
+from tests.clients.git_site import git_site
+from tests.clients.kit import ALLOWED, net_lines
 from tests.https_site import HttpsSite
 from tidegate.runtime.client_settings import TRUST
 
@@ -120,10 +120,7 @@ def git(*words: str, cwd: Path) -> None:
 @pytest.fixture
 def site(product: Product, lab: Lab, tmp_path: Path) -> Iterator[HttpsSite]:
     """Two repositories at https://a.test/git/."""
-    with HttpsSite(lab.listener(ALLOWED, 443), ["a.test"], tmp_path) as made:
-        product.environment.update(trusting(shown(product, made.ca_file)))
-        made.repositories = tmp_path / "repositories"
-        made.repositories.mkdir()
+    with git_site(product, lab, tmp_path) as made:
         seed = tmp_path / "seed"
         seed.mkdir()
         git("init", "-q", cwd=seed)

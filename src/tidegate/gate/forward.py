@@ -34,7 +34,6 @@ from tidegate.gate.upload import body_of
 from tidegate.gate.way import Way
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How, Verdict
-from tidegate.policy.alternatives import why_refused
 from tidegate.wire.errors import WireError
 from tidegate.wire.http1 import head_end, parse_request_head
 from tidegate.wire.refusal import refusal_response
@@ -240,14 +239,7 @@ class Exchange(Ends):
         if decision.verdict is Verdict.DENY:
             self.refused(decision, decision.reason, plan, ())
             return
-        why_not = why_refused(
-            decision,
-            request.method,
-            request.path,
-            request.overrides,
-            socket=request.websocket,
-            body=not request.framing.empty,
-        )
+        why_not = request.why_refused(decision)
         if why_not is not None:
             self.refused(decision.refuse(why_not, fix=""), why_not, None, ())
             return

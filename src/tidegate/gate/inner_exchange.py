@@ -26,7 +26,6 @@ from tidegate.gate.tls_end import TlsEnd
 from tidegate.gate.upload import body_of, look_through
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
-from tidegate.policy.alternatives import why_refused
 from tidegate.wire.errors import WireError
 from tidegate.wire.http1 import parse_request_head
 from tidegate.wire.refusal import refusal_response
@@ -120,14 +119,7 @@ class InnerExchange(Exchange):
         request = self._known.get(raw)
         if request is None:
             request = InnerRequest(parse_request_head(raw, self.task.policy.limits), opened.destination)
-            request.why_not = why_refused(
-                opened,
-                request.method,
-                request.path,
-                request.overrides,
-                socket=request.websocket,
-                body=not request.framing.empty,
-            )
+            request.why_not = request.why_refused(opened)
             usual = request.framing.empty and not request.secret and self.task.secrets is None
             if usual and len(raw) <= KNOWN_BYTES:
                 if len(self._known) >= KNOWN:

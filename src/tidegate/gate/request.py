@@ -8,6 +8,7 @@ with credentials are not kept.
 from __future__ import annotations
 
 from tidegate.model.reason import Reason
+from tidegate.policy.alternatives import why_refused
 from tidegate.policy.paths import OVERRIDES
 from tidegate.wire.authority import HTTPS_PORT, absolute_form, absolute_target, inner_target
 from tidegate.wire.framing import request_framing
@@ -17,6 +18,7 @@ from tidegate.wire.http1 import RequestHead
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tidegate.gate.upstream import Proxy
+    from tidegate.model.decision import Decision
     from tidegate.model.destination import Destination
     from tidegate.model.seams import Cleaner, Secrets
     from tidegate.wire.framing import Framing
@@ -68,6 +70,11 @@ class Request:
     def overrides(self) -> list[tuple[bytes, bytes]]:
         """Its headers that servers may take for its method or target."""
         return overrides_of(self.head)
+
+    def why_refused(self, decision: Decision) -> Reason | None:
+        """Return why it does not pass under the decision for its destination; None where it does (INS-6)."""
+        body = not self.framing.empty
+        return why_refused(decision, self.method, self.path, self.overrides, socket=self.websocket, body=body)
 
     def for_proxy(self, proxy: Proxy) -> bytes:
         """Return the head for an upstream proxy: in absolute form, with the proxy's own credentials."""
