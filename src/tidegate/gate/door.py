@@ -1,7 +1,6 @@
 """What a connection comes in by: the task it belongs to, and that task's bound of connections (GAT-6).
 
-A listener of one task is a door; a listener that many tasks share has one for each of them (shared.py). Connections
-know their door only, so that they are the same whichever way they came.
+A listening socket (listener.py) is one. Connections know their door only: nothing of the socket that they came by.
 """
 
 from __future__ import annotations

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from tidegate.gate.identity import Peers, Stranger, Strangers
     from tidegate.gate.record import Entry
     from tidegate.gate.resolve import Resolver
-    from tidegate.gate.shared import SharedListener
     from tidegate.gate.upstream import UpstreamConfig
     from tidegate.model.decision import Decision
     from tidegate.model.event import Event
@@ -152,18 +151,8 @@ class Gate:
         self.peers  # noqa: B018 - as above
         listener.identify = belonging(listener, belongs, IMPOSSIBLE if impossible is None else impossible)
 
-    def add_shared(self, fd: int) -> SharedListener:
-        """Serve many tasks on one listening TCP socket of this network namespace, and own it from now on (shared.py).
-
-        Raises:
-            OSError: as `add_listener`.
-        """
-        from tidegate.gate.shared import SharedListener
-
-        return SharedListener(self, fd)
-
     def remove_listener(self, listener: Door, *, cut: bool) -> None:
-        """Close a listener, or a seat at one. `cut` also closes its connections, and records that the gate did."""
+        """Close a listener. `cut` also closes its connections, and records that the gate did."""
         listener.close()
         if cut:
             self._cut(listener)

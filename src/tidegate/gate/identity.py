@@ -235,7 +235,7 @@ def belonging(door: Door, belongs: Callable[[Owner], bool], impossible: frozense
     """
     gate, ours = door.gate, door.task.id
 
-    def identify(sock: socket, peer: tuple[Any, ...]) -> Door | None:
+    def identify(sock: socket, peer: tuple[Any, ...]) -> bool:
         uid = -1
         reason = Reason.UNKNOWN_PEER
         try:
@@ -244,11 +244,11 @@ def belonging(door: Door, belongs: Callable[[Owner], bool], impossible: frozense
             if uid not in impossible:
                 reason = Reason.FOREIGN_PEER
                 if belongs(owner):
-                    return door
+                    return True
         except (UnknownPeerError, OSError):
             pass  # nobody's, then
         gate.strangers.refuse(sock, Stranger(reason, uid, ours))
-        return None
+        return False
 
     return identify
 

@@ -3,7 +3,7 @@
 Rules of the file:
 
 * One listener is one exec of one task; who connects to it is that task (GAT-2). Nothing in a request says so. Where
-  others can reach the socket too, or several tasks share it, the kernel is asked whose a connection is (identity.py).
+  others can reach the socket too, the kernel is asked whose a connection is (identity.py).
 * The connection beyond the limit is dropped and recorded (GAT-6).
 * Without descriptors left the listener pauses; the queue of the kernel keeps the clients for a while.
 * Options that accepted sockets inherit (TCP_NODELAY, keepalive) are set once, here.
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from tidegate.gate.gate import Gate
     from tidegate.gate.task import GateTask
 
-    Identify: TypeAlias = Callable[[_socket.socket, Any], Door | None]
+    Identify: TypeAlias = Callable[[_socket.socket, Any], bool]
 
 BATCH = 64  # accepts in one turn
 PAUSE = 0.1  # seconds without accepting, where descriptors ran out
@@ -93,7 +93,7 @@ class Listener(Door):
 
     `client` is what an accepted connection becomes; `defer` says that its client speaks first; `batch` is how many are
     accepted in one turn. `identify`, where others than the task can connect, takes an accepted socket with its peer's
-    name and returns the door that it came in by, or None once it has refused it (identity.py).
+    name and returns whether it is let in; one that is not it has refused itself (identity.py).
     """
 
     client: type[Client] = Client
@@ -153,15 +153,14 @@ class Listener(Door):
                 return
             sock = _socket.socket(family, SOCK_STREAM, 0, fd)
             sock.setblocking(False)
-            door = self if identify is None else identify(sock, peer)
-            if door is None:
+            if identify is not None and not identify(sock, peer):
                 continue
-            if door.is_full():
-                door.turn_away(sock)
+            if self.is_full():
+                self.turn_away(sock)
                 continue
-            door.entered(fd)
+            self.entered(fd)
             gate.connections += 1
-            client = make(gate, door, sock)
+            client = make(gate, self, sock)
             try:
                 client.begin()
             except Exception as error:  # noqa: BLE001 - one broken connection must not end the listener of all
