@@ -49,68 +49,17 @@ if TYPE_CHECKING:
 
     from tidegate.gate.gate import GateTask
     from tidegate.gate.identity import Stranger
-    from tidegate.journal.tasklog import TaskLog
-    from tidegate.model.event import Event
+    from tidegate.holds.inside import TaskSockets
     from tidegate.model.publish import Publish
     from tidegate.policy.policy import Policy
-    from tidegate.runtime.alone import AloneBook
     from tidegate.runtime.asking import TerminalDesk
     from tidegate.runtime.early_key import EarlyKey
     from tidegate.runtime.inspection import Reading
-    from tidegate.runtime.open_table import OpenTable
+    from tidegate.runtime.served import Served
 else:
     import _signal  # signal itself makes enums at each start
 
 _TICK = 1.0  # seconds between looks at folded refusals
-
-
-class Books:
-    """The Recorder of one task: its log, and the counts for the lines after the command.
-
-    What began before the task did is the self-test's and is not the task's record. It is held back until the front
-    has said when the task began, so that nothing of the task is ever taken for it.
-    """
-
-    def __init__(self, log: TaskLog, alone: AloneBook | None = None) -> None:
-        from tidegate.journal.summary import Summary
-
-        self._log = log
-        self._alone = alone
-        self._early: list[Event] | None = []
-        self.summary = Summary()
-
-    def record(self, event: Event) -> None:
-        """Take one event into both."""
-        if self._early is not None:
-            self._early.append(event)
-        else:
-            self.take(event)
-
-    def take(self, event: Event) -> None:
-        """Take an event that is the task's own, not the self-test's."""
-        self._log.record(event)
-        self.summary.add(event)
-        if self._alone is not None:
-            self._alone.take(event)
-
-    def begin(self, at: float) -> None:
-        """Drop what began before `at`, and take the rest."""
-        early, self._early = self._early or [], None
-        for event in early:
-            if event.at >= at:
-                self.record(event)
-
-    def pause(self) -> None:
-        """Hold back what comes from now on, until the next `begin`: another self-test."""
-        self._early = []
-
-    def flush(self) -> None:
-        """Write what was recorded."""
-        self._log.flush()
-
-    def close(self) -> None:
-        """Write what is folded and close the log."""
-        self._log.close()
 
 
 def stranger_line(who: Stranger, count: int) -> str:
@@ -120,26 +69,6 @@ def stranger_line(who: Stranger, count: int) -> str:
         why = f"{who.reason.sentence}, as when a program connects and leaves at once"
         return f"a connection to this task's gate was refused: {why}{times}"
     return f"a connection of uid {who.uid} to this task's gate was refused: {who.reason.sentence}{times}"
-
-
-class _LoneBooks(Books):
-    """Those of a gate in a process of its own, which may be killed: `table` has what is open by then."""
-
-    def __init__(self, log: TaskLog, alone: AloneBook, table: OpenTable) -> None:
-        super().__init__(log, alone)
-        self._table = table
-
-    def record(self, event: Event) -> None:
-        """Take one event, and note that what was open has ended."""
-        if event.seen:
-            self._table.ended(event.seen)
-            event = event.replace(seen=0)  # one that is held back comes here again
-        super().record(event)
-
-    def flush(self) -> None:
-        """Write what was recorded; only then it is no more what is open."""
-        super().flush()
-        self._table.flushed()
 
 
 def gate_main(channel: socket, open_fd: int) -> NoReturn:
@@ -152,7 +81,7 @@ def gate_main(channel: socket, open_fd: int) -> NoReturn:
     try:
         os.setsid()
         _ignore_terminal_signals()
-        _serve(channel, open_fd)
+        _Serving(channel, open_fd).run()
         status = 0
     except ChannelClosedError:
         status = 0
@@ -227,144 +156,177 @@ def _first_word(
     return order, policy, reading, read_for, key
 
 
-def _serve(channel: socket, open_fd: int) -> None:
-    # These imports run while the front still reads the policy: two cores share the start.
-    from tidegate.gate.gate import Gate, GateTask
-    from tidegate.gate.upstream import upstream_from_environment
-    from tidegate.holds.inside import TaskSockets
-    from tidegate.journal.tasklog import MAX_BYTES, UNBOUNDED, TaskLog
-    from tidegate.runtime.alone import AloneBook
-    from tidegate.runtime.open_table import OpenTable
-    from tidegate.runtime.served import serve_sockets
+class _Serving:
+    """The gate of one task, from the order to the end of the channel."""
 
-    order, policy, reading, read_for, key = _first_word(channel)
+    def __init__(self, channel: socket, open_fd: int) -> None:
+        # These imports run while the front still reads the policy: two cores share the start.
+        from tidegate.gate.gate import Gate, GateTask
+        from tidegate.gate.upstream import upstream_from_environment
+        from tidegate.holds.inside import TaskSockets
+        from tidegate.journal.tasklog import MAX_BYTES, UNBOUNDED, TaskLog
+        from tidegate.runtime.alone import AloneBook
+        from tidegate.runtime.books import LoneBooks
+        from tidegate.runtime.open_table import OpenTable
+        from tidegate.runtime.served import serve_sockets
 
-    def tell(message: tuple[Any, ...]) -> None:
+        self._channel = channel
+        self._sockets, self._serve_sockets = TaskSockets, serve_sockets
+        order, policy, reading, read_for, key = _first_word(channel)
+        self._order = order
+        # A log that a person named lies where the task may see it, covered: a fresh one after rotation would not be.
+        bound = MAX_BYTES if order["rotate"] else UNBOUNDED
+        self._log = TaskLog(order["log"], order["task"], clock=time.time, warn=self._warn, max_bytes=bound)  # noqa: TID251  the clock comes in here
+        self._alone = AloneBook(order, clock=time.time, warn=self._warn)  # noqa: TID251  likewise
+        table = OpenTable(open_fd)
+        self._books = LoneBooks(self._log, self._alone, table)
+        self._desk: TerminalDesk | None = None
+        if order.get("ask") == ASK:
+            from tidegate.runtime.asking import TerminalDesk
+
+            self._desk = TerminalDesk(
+                order,
+                self._alone,
+                locked=policy.locked,
+                say=self._say,
+                wall=time.time,  # noqa: TID251  likewise
+            )
+        self._gate = gate = Gate(
+            recorder=self._books,
+            asker=self._desk.desk if self._desk is not None else None,
+            wall=time.time,  # noqa: TID251  likewise
+            upstream=upstream_from_environment(order["environment"]),
+            protected_ports=frozenset(order["protected_ports"]),
+            fault=self._fault,
+            stranger=self._stranger,
+        )
+        self._doors: list[tuple[int, Publish]] = []
+        if order["publish"]:
+            from tidegate.gate.published import bind
+            from tidegate.model.publish import Publish
+
+            self._doors = bind(gate.marks, [Publish(*one) for one in order["publish"]])
+        self._task = task = GateTask(order["task"], policy, Phase(order["phase"]))
+        table.serve(gate, task)
+        if self._desk is not None:
+            self._desk.serve(gate, task)
+        if reading is None:
+            reading = self._read_with_secrets(read_for)
+        key.close()
+        if reading is not None:
+            task.inspector = reading.inspector
+        self._finishing = False
+
+    def _read_with_secrets(self, read_for: Callable[[Sequence[str]], Reading | None]) -> Reading | None:
+        # Get the values where some are wanted; the hosts they are for are read inside TLS.
+        variables: dict[str, str] = {}
+        hosts: tuple[str, ...] = ()
+        if self._order.get("secrets") or self._order.get("keys"):
+            hosts, variables = _give_secrets(self._task, self._order, self._channel.fileno())
+            self._alone.hear_of(self._task)
+        reading = read_for(hosts)
+        authority = () if reading is None else reading.authority
+        send(self._channel, ("ready", {"authority": authority, "variables": variables}))
+        return reading
+
+    def run(self) -> None:
+        """Serve the sockets that come, and what the front says, until it has finished or is gone."""
+        message, descriptors = receive(self._channel)
+        if message[0] != "sockets" or len(message[1]) != len(descriptors):
+            raise ChannelClosedError("the front sent no sockets")
+        self._served = self._serve(self._order["phase"], self._sockets(message[1], descriptors))
+        if self._served.warning:
+            self._warn(f"note: {self._served.warning}")
+        gate = self._gate
+        gate.register(self._channel.fileno(), self._heard)
+        gate.later(_TICK, self._tick)
+        send(self._channel, ("serving",))
+        # What is here now stays to the end; what comes may hold cycles.
+        gc.freeze()
+        gc.enable()
+        gate.run()
+        self._close()
+
+    def _serve(self, phase: str, sockets: TaskSockets) -> Served:
+        order = self._order
+        return self._serve_sockets(
+            self._gate, self._task, sockets, order["own_names"], self._doors, order["met"][phase]
+        )
+
+    # What the front says.
+
+    def _heard(self) -> None:
+        # Edge triggered: everything that has come is read before the loop waits again.
+        while select.select((self._channel,), (), (), 0)[0]:
+            try:
+                message, descriptors = receive(self._channel)
+            except ChannelClosedError:
+                message, descriptors = ("gone",), ()
+            if not self._goes_on(message, descriptors):
+                self._finishing = message[0] == "finish"
+                self._gate.stop()
+                return
+
+    def _goes_on(self, message: tuple[Any, ...], descriptors: tuple[int, ...]) -> bool:
+        # Do what is said; False where it is the end.
+        word = message[0]
+        if word == "begin":
+            self._books.begin(message[1])
+        elif word == "note":
+            self._alone.add(message[1])
+        elif word == "answer" and self._desk is not None:
+            self._desk.answer(message[1], message[2])
+        elif word == "unattended" and self._desk is not None:
+            self._desk.unattended()
+        elif word == "next":
+            try:
+                self._next_phase(message[1], self._sockets(message[2], descriptors))
+            except Exception as error:  # noqa: BLE001  the front waits for an answer, and says it
+                _tell(self._channel, error)
+                return False
+        else:
+            return False
+        return True
+
+    def _next_phase(self, phase: str, sockets: TaskSockets) -> None:
+        self._served.close(cut=True)  # all who could hold a connection of the set-up command have ended
+        self._books.pause()
+        self._task.change(phase=Phase(phase))
+        if self._desk is not None:
+            self._desk.phase_changed(Phase(phase))
+        self._served = self._serve(phase, sockets)
+        send(self._channel, ("serving",))
+
+    # What is told.
+
+    def _say(self, message: tuple[Any, ...]) -> None:
         try:
-            send(channel, message)
+            send(self._channel, message)
         except ChannelClosedError:
             return
 
-    def warn(line: str) -> None:
-        tell(("warn", line))
+    def _warn(self, line: str) -> None:
+        self._say(("warn", line))
 
-    def refused(who: Stranger, count: int) -> None:
-        warn(stranger_line(who, count))
-        alone.add("peer.refused", uid=who.uid, reason=who.reason.word, count=count)
+    def _fault(self, error: Exception) -> None:
+        self._warn(f"a connection was closed by a bug of tidegate: {type(error).__name__}: {error}")
 
-    # A log that a person named lies where the task may see it, covered: a fresh one after rotation would not be.
-    bound = MAX_BYTES if order["rotate"] else UNBOUNDED
-    log = TaskLog(order["log"], order["task"], clock=time.time, warn=warn, max_bytes=bound)  # noqa: TID251  the clock comes in here
-    alone = AloneBook(order, clock=time.time, warn=warn)  # noqa: TID251  likewise
-    table = OpenTable(open_fd)
-    books = _LoneBooks(log, alone, table)
-    desk: TerminalDesk | None = None
-    if order.get("ask") == ASK:
-        from tidegate.runtime.asking import TerminalDesk
+    def _stranger(self, who: Stranger, count: int) -> None:
+        self._warn(stranger_line(who, count))
+        self._alone.add("peer.refused", uid=who.uid, reason=who.reason.word, count=count)
 
-        desk = TerminalDesk(
-            order,
-            alone,
-            locked=policy.locked,
-            say=tell,
-            wall=time.time,  # noqa: TID251  likewise
-        )
-    gate = Gate(
-        recorder=books,
-        asker=desk.desk if desk is not None else None,
-        wall=time.time,  # noqa: TID251  likewise
-        upstream=upstream_from_environment(order["environment"]),
-        protected_ports=frozenset(order["protected_ports"]),
-        fault=lambda error: warn(f"a connection was closed by a bug of tidegate: {type(error).__name__}: {error}"),
-        stranger=refused,
-    )
-    doors: list[tuple[int, Publish]] = []
-    if order["publish"]:
-        from tidegate.gate.published import bind
-        from tidegate.model.publish import Publish
+    def _tick(self) -> None:
+        self._log.tick()
+        self._alone.tick()
+        self._gate.later(_TICK, self._tick)
 
-        doors = bind(gate.marks, [Publish(*one) for one in order["publish"]])
-    task = GateTask(order["task"], policy, Phase(order["phase"]))
-    table.serve(gate, task)
-    if desk is not None:
-        desk.serve(gate, task)
-    if reading is None:
-        variables: dict[str, str] = {}
-        hosts: tuple[str, ...] = ()
-        if order.get("secrets") or order.get("keys"):
-            hosts, variables = _give_secrets(task, order, channel.fileno())
-            alone.hear_of(task)
-        reading = read_for(hosts)
-        send(channel, ("ready", {"authority": () if reading is None else reading.authority, "variables": variables}))
-    key.close()
-    if reading is not None:
-        task.inspector = reading.inspector
-    message, descriptors = receive(channel)
-    if message[0] != "sockets" or len(message[1]) != len(descriptors):
-        raise ChannelClosedError("the front sent no sockets")
-    served = serve_sockets(
-        gate, task, TaskSockets(message[1], descriptors), order["own_names"], doors, order["met"][order["phase"]]
-    )
-    if served.warning:
-        warn(f"note: {served.warning}")
-    finishing = [False]
-
-    def next_phase(phase: str, sockets: TaskSockets) -> None:
-        nonlocal served
-        served.close(cut=True)  # all who could hold a connection of the set-up command have ended
-        books.pause()
-        task.change(phase=Phase(phase))
-        if desk is not None:
-            desk.phase_changed(Phase(phase))
-        served = serve_sockets(gate, task, sockets, order["own_names"], doors, order["met"][phase])
-        send(channel, ("serving",))
-
-    def heard() -> None:
-        # Edge triggered: everything that has come is read before the loop waits again.
-        while select.select((channel,), (), (), 0)[0]:
-            try:
-                message, descriptors = receive(channel)
-            except ChannelClosedError:
-                message, descriptors = ("gone",), ()
-            if message[0] == "begin":
-                books.begin(message[1])
-                continue
-            if message[0] == "note":
-                alone.add(message[1])
-                continue
-            if desk is not None and message[0] == "answer":
-                desk.answer(message[1], message[2])
-                continue
-            if desk is not None and message[0] == "unattended":
-                desk.unattended()
-                continue
-            if message[0] == "next":
-                try:
-                    next_phase(message[1], TaskSockets(message[2], descriptors))
-                    continue
-                except Exception as error:  # noqa: BLE001  the front waits for an answer, and says it
-                    _tell(channel, error)
-            finishing[0] = message[0] == "finish"
-            gate.stop()
-            return
-
-    def tick() -> None:
-        log.tick()
-        alone.tick()
-        gate.later(_TICK, tick)
-
-    gate.register(channel.fileno(), heard)
-    gate.later(_TICK, tick)
-    send(channel, ("serving",))
-    # What is here now stays to the end; what comes may hold cycles.
-    gc.freeze()
-    gc.enable()
-    gate.run()
-    served.close(cut=False)  # writes what was counted
-    gate.close()
-    books.close()
-    if finishing[0]:
-        send(channel, ("summary", books.summary.rows(), books.summary.more))
-    alone.close()  # last: whatever becomes of the log, the front has its counts
-    if desk is not None:
-        desk.close()
+    def _close(self) -> None:
+        self._served.close(cut=False)  # writes what was counted
+        self._gate.close()
+        self._books.close()
+        if self._finishing:
+            summary = self._books.summary
+            send(self._channel, ("summary", summary.rows(), summary.more))
+        self._alone.close()  # last: whatever becomes of the log, the front has its counts
+        if self._desk is not None:
+            self._desk.close()

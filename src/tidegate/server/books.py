@@ -12,7 +12,7 @@ from tidegate.journal.fold import WINDOW
 from tidegate.journal.reached import Reached
 from tidegate.journal.refusals import RefusalLines
 from tidegate.journal.summary import is_refusal
-from tidegate.runtime.gate_process import Books
+from tidegate.runtime.books import Books
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
