@@ -42,6 +42,24 @@ def test_fields_come_by_place_or_by_name_and_defaults_fill_in(kind: type[Point |
     assert kind(3).replace(y=4) == kind(3, 4)
 
 
+def test_a_hot_value_is_as_frozen_as_any_once_it_is_made() -> None:
+    """POL-8: it is filled while it is of an open class; afterwards, or where that failed, nothing of it can be set."""
+    for _ in range(20):  # from the first one, which compiles, to those that Python has specialised
+        made = Hot(1)
+        assert type(made) is Hot
+        for name in ("x", "new"):
+            with pytest.raises(AttributeError):
+                setattr(made, name, 5)
+        with pytest.raises(AttributeError):
+            delattr(made, "x")
+        assert (made.x, made.y) == (1, 2)
+    begun = Hot.__new__(Hot)
+    with pytest.raises(TypeError):
+        begun.__init__(z=1)  # type: ignore[call-arg,misc]
+    with pytest.raises(AttributeError):
+        begun.x = 5  # type: ignore[misc]
+
+
 @pytest.mark.parametrize(
     ("args", "kwargs"), [((), {}), ((1, 2, 3), {}), ((1,), {"x": 1}), ((1,), {"z": 1}), ((), {"y": 1})]
 )
