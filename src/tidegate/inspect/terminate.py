@@ -9,7 +9,8 @@ Rules of the file:
   does not verify the certificate again. We never have a certificate of our own to show, so no identity is resumed.
 * Contexts and sessions are few and bounded: one context for each protocol list to all destinations, shared by all tasks
   with the same roots (to read a system's roots takes tens of milliseconds, in which nobody is served), one for each
-  host and protocol to the task, renewed with its leaf. Sessions belong to one task.
+  host and protocol to the task, renewed with its leaf, or when it remembers many clients of TLS 1.2. Sessions belong
+  to one task.
 
 Errors are ssl.SSLError, which is an OSError. It owns no socket; leafs get into OpenSSL through a file that is only
 memory (memfd_create(2)).
@@ -38,12 +39,15 @@ if TYPE_CHECKING:
     from tidegate.model.limits import Limits
     from tidegate.model.seams import Guard, Line, Secrets
 
+    _Kept = tuple[ssl.SSLSession, float, ssl.SSLContext]  # until when it is good, and whose it is
+
 H1 = b"http/1.1"
 H2 = b"h2"
 SPOKEN = (H2, H1)
 CACHED = 256  # contexts of leafs, and sessions: a few KiB each
 VERIFYING = 16  # contexts to destinations: a MiB each
 SESSION_SECONDS = 3600.0
+REMEMBERED = 64  # sessions of clients of one host: OpenSSL itself keeps 20,480 of them for two hours
 _FLAGS = ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
 
 _WANTS_CERTIFICATE = frozenset({"TLSV13_ALERT_CERTIFICATE_REQUIRED", "TLSV1_ALERT_CERTIFICATE_REQUIRED"})
@@ -195,7 +199,7 @@ class Contexts:
         self._roots = roots
         self._wall = wall
         self._leafs: OrderedDict[tuple[str, bytes], tuple[ssl.SSLContext, float]] = OrderedDict()
-        self._sessions: OrderedDict[tuple[str, int, bytes], tuple[ssl.SSLSession, float]] = OrderedDict()
+        self._sessions: OrderedDict[tuple[str, int, bytes], _Kept] = OrderedDict()
 
     def covers(self, host: Host) -> bool:
         """Whether the authority is for this host."""
@@ -211,25 +215,28 @@ class Contexts:
         context = verifying(self._roots, alpn)
         key = destination.host.text, destination.port, b",".join(alpn)
         known = self._sessions.get(key)
-        session = known[0] if known is not None and known[1] > self._wall() else None
+        # A session is its context's: `verifying` makes another one where more lists of roots are in use than it keeps.
+        resumed = known is not None and known[1] > self._wall() and known[2] is context
+        session = known[0] if known is not None and resumed else None
         return Tls(
             lambda come, go: context.wrap_bio(come, go, server_hostname=key[0], session=session),
-            lambda session: self._keep_session(key, session),
+            lambda session: self._keep_session(key, session, context),
         )
 
-    def _keep_session(self, key: tuple[str, int, bytes], session: ssl.SSLSession) -> None:
+    def _keep_session(self, key: tuple[str, int, bytes], session: ssl.SSLSession, context: ssl.SSLContext) -> None:
         known = self._sessions.pop(key, None)
         # A resumed session does not become younger by that: what it rests on was verified when it was first made.
-        until = known[1] if known is not None and known[1] > self._wall() else self._wall() + SESSION_SECONDS
+        old = known is not None and known[1] > self._wall() and known[2] is context
+        until = known[1] if known is not None and old else self._wall() + SESSION_SECONDS
         while len(self._sessions) >= CACHED:
             self._sessions.popitem(last=False)
-        self._sessions[key] = session, until
+        self._sessions[key] = session, until, context
 
     def client(self, destination: Destination, alpn: bytes) -> Tls:
         """Return the server's end of a connection of the task."""
         key = destination.host.text, alpn
         known = self._leafs.get(key)
-        if known is not None and self._wall() < known[1]:
+        if known is not None and self._wall() < known[1] and known[0].session_stats()["number"] <= REMEMBERED:
             self._leafs.move_to_end(key)
             context = known[0]
         else:
@@ -262,8 +269,9 @@ class Contexts:
         # A client that ends its direction without a close_notify still gets its answer; a request that is cut short
         # shows by its framing. What a destination says has to be whole.
         context.options |= _FLAGS | ssl.OP_IGNORE_UNEXPECTED_EOF
-        # No session is resumed on the task's side: it would spare the gate nothing but one signature, and telling of it
-        # costs every connection a packet.
+        # No session is resumed on the task's side in TLS 1.3: it would spare the gate nothing but one signature, and
+        # telling of it costs every connection a packet. In TLS 1.2 a ticket costs none. OpenSSL resumes them by this
+        # context alone, so for this task, this host and this protocol; those without a ticket it keeps (REMEMBERED).
         context.num_tickets = 0
         memory = os.memfd_create("leaf", os.MFD_CLOEXEC)
         try:

@@ -157,9 +157,9 @@ def test_a_hello_byte_by_byte_or_with_the_connect(lab: Lab, inside: Start) -> No
 
 
 @contextlib.contextmanager
-def serving(lab: Lab, context: ssl.SSLContext) -> Iterator[None]:
-    """Serve TLS at 1.2.3.4:443 with this context: one short answer a connection."""
-    listener = lab.listener("1.2.3.4", 443)
+def serving(lab: Lab, context: ssl.SSLContext, at: str = "1.2.3.4", heard: list[bytes] | None = None) -> Iterator[None]:
+    """Serve TLS at port 443 with this context: one short answer a connection, to what is `heard`."""
+    listener = lab.listener(at, 443)
 
     def run() -> None:
         while True:
@@ -168,7 +168,9 @@ def serving(lab: Lab, context: ssl.SSLContext) -> Iterator[None]:
             except OSError:
                 return
             with contextlib.suppress(OSError), context.wrap_socket(sock, server_side=True) as inner:
-                inner.recv(4096)
+                data = inner.recv(4096)
+                if heard is not None and data:
+                    heard.append(data)
                 inner.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
 
     thread = threading.Thread(target=run, daemon=True)

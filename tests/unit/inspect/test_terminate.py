@@ -7,6 +7,7 @@ import ctypes
 import gc
 import os
 import ssl
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -212,6 +213,74 @@ def test_tasks_share_what_verifies_and_nothing_else(world: World) -> None:
     ours.worked()
     assert world.reach()[1].session_reused
     assert other.reach()[1].session_reused
+
+
+def test_a_session_whose_context_is_gone_is_not_resumed(world: World) -> None:
+    """B113, GAT-11: many lists of roots push one out; its hosts are verified anew, and served at once."""
+    world.reach()[0].worked()
+    terminate.verifying.cache_clear()
+    ours, theirs = world.reach()
+    assert not theirs.session_reused
+    ours.worked()
+    world.now += terminate.SESSION_SECONDS - 1
+    assert world.reach()[1].session_reused  # the hour is counted from the handshake that verified
+
+
+@cache
+def _old_client(tickets: bool) -> ssl.SSLContext:
+    """Its context: a session can be offered by the same one alone."""
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False
+    client.verify_mode = ssl.CERT_NONE
+    client.maximum_version = ssl.TLSVersion.TLSv1_2
+    if not tickets:
+        client.options |= ssl.OP_NO_TICKET
+    return client
+
+
+def _meet(
+    contexts: Contexts, name: str, alpn: bytes, session: ssl.SSLSession | None, *, tickets: bool
+) -> ssl.SSLObject:
+    """A client of TLS 1.2 that is shown the leaf of this name, and offers what it got before."""
+    client = _old_client(tickets)
+    ours = contexts.client(to(name), alpn)
+    come, go = ssl.MemoryBIO(), ssl.MemoryBIO()
+    theirs = client.wrap_bio(come, go, server_hostname=name, session=session)
+    done = False
+    while not done:
+        with contextlib.suppress(ssl.SSLWantReadError):
+            theirs.do_handshake()
+        ours.feed(go.read())
+        done = ours.shake()
+        come.write(ours.take())
+    with contextlib.suppress(ssl.SSLWantReadError):
+        theirs.do_handshake()
+    ours.close()  # of one that ends without, OpenSSL keeps nothing
+    return theirs
+
+
+@pytest.mark.parametrize("tickets", [True, False])
+def test_what_a_client_got_is_good_for_one_host_task_and_protocol(world: World, tickets: bool) -> None:
+    """B113, issue 6: a session of TLS 1.2 resumes where it was made alone: not for another host, task, protocol."""
+    session = _meet(world.contexts, "a.test", b"", None, tickets=tickets).session
+    other = Contexts(world.authority, "", lambda: world.now)
+    assert _meet(world.contexts, "a.test", b"", session, tickets=tickets).session_reused
+    for contexts, name, alpn in (
+        (world.contexts, "b.test", b""),
+        (world.contexts, "a.test", b"h2"),
+        (other, "a.test", b""),
+    ):
+        assert not _meet(contexts, name, alpn, session, tickets=tickets).session_reused
+
+
+def test_clients_without_tickets_fill_no_memory(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GAT-11: OpenSSL would remember 20,480 of them for each host."""
+    monkeypatch.setattr(terminate, "REMEMBERED", 3)
+    most = 0
+    for _ in range(12):
+        _meet(world.contexts, "a.test", b"", None, tickets=False)
+        most = max(most, world.contexts._leafs["a.test", b""][0].session_stats()["number"])
+    assert most == 4
 
 
 def test_a_client_of_the_task_gets_no_ticket(world: World) -> None:
