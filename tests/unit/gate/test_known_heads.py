@@ -6,10 +6,13 @@ import socket
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.unit.gate.kit import read_exactly, read_head
-from tidegate.gate.known_heads import MOST, KnownHeads
+from tidegate.gate.known_heads import LESSONS, MOST, MOST_BYTES, SHAPE_BYTES, KnownHeads
 from tidegate.wire.framing import response_framing
+from tidegate.wire.headers import response_head_bytes
 from tidegate.wire.http1 import parse_response_head
 
 if TYPE_CHECKING:
@@ -35,13 +38,89 @@ def test_few_and_small_ones_are_kept_and_no_secret() -> None:
     heads = KnownHeads()
     assert kept(heads, HEAD)
     assert not kept(heads, HEAD.replace(b"X-Mark: one", b"Set-Cookie: a=b"))
-    assert not kept(heads, HEAD.replace(b"one", b"x" * 2000))
+    assert not kept(heads, HEAD.replace(b"OK", b"Large").replace(b"one", b"x" * 2000))
     found = heads.find(HEAD)
     assert found is not None
     assert (found.status, found.framing.length) == (200, 4)
     for number in range(MOST):
-        assert kept(heads, HEAD.replace(b"one", str(number).encode()))
+        assert kept(heads, HEAD.replace(b"OK", str(number).encode()))
     assert heads.find(HEAD) is None  # they were forgotten, all at once
+
+
+def marked(mark: bytes, *, status: bytes = b"200 OK", more: bytes = b"") -> bytes:
+    """Return a head that differs from others in what nobody reads."""
+    return b"HTTP/1.1 %b\r\nX-Mark: %b\r\n%bContent-Length: 4\r\n\r\n" % (status, mark, more)
+
+
+def test_a_shape_is_learned_with_the_second_head_of_its_kind() -> None:
+    """GAT-4, GAT-5: one answer pays for no shape; after two, a third with other values is known, and kept."""
+    heads = KnownHeads()
+    assert kept(heads, marked(b"one"))
+    assert heads.find(marked(b"two")) is None
+    assert kept(heads, marked(b"two"))
+    found = heads.find(marked(b"three"))
+    assert found is not None
+    assert (found.status, found.framing.length, found.out) == (200, 4, marked(b"three"))
+    assert heads.find(marked(b"three")) is found
+    assert heads.find(marked(b"four", status=b"404 Not Found")) is None
+    assert heads.find(marked(b"four", more=b"X-Other: 1\r\n")) is None
+
+
+def test_no_shape_is_learned_of_what_is_not_kept() -> None:
+    """INS-5: heads that set cookies leave nothing behind, nor do large ones."""
+    for more in (b"Set-Cookie: a=%d\r\n", b"X-Large: %%0%dd\r\n" % SHAPE_BYTES % 0 + b"Y: %d\r\n"):
+        heads = KnownHeads()
+        for number in range(4):
+            assert not kept(heads, marked(b"m", more=more % number))
+
+
+def test_large_heads_have_a_shape_and_are_not_kept_whole() -> None:
+    """GAT-5: a head above the bound of those kept whole is known by its shape alone."""
+    heads = KnownHeads()
+    more = b"X-Policy: " + b"p" * MOST_BYTES + b"\r\n"
+    assert not kept(heads, marked(b"one", more=more))
+    assert kept(heads, marked(b"two", more=more))
+    first = heads.find(marked(b"three", more=more))
+    assert first is not None
+    assert first.out == marked(b"three", more=more)
+    assert heads.find(marked(b"three", more=more)) is not first
+
+
+def test_an_origin_that_never_does_the_same_again_teaches_only_so_much() -> None:
+    """GAT-5: lessons on one connection are bounded."""
+    heads = KnownHeads()
+    for number in range(2 * LESSONS):
+        kept(heads, marked(b"a", more=b"X-%d: 1\r\n" % number))
+    for mark in (b"one", b"two", b"three"):
+        assert heads.find(marked(mark, more=b"Z: 1\r\n")) is None
+        kept(heads, marked(mark, more=b"Z: 1\r\n"))
+
+
+FIELDS = ("Date: %d", "ETag: %d", "Content-Length: %d", "Set-Cookie: a=%d", "Connection: keep-alive", "Location: /%d")
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("200 OK", "302 Found", "204 No Content")), st.permutations(FIELDS), st.integers(1, 4)
+        ),
+        max_size=12,
+    )
+)
+def test_any_run_of_answers_is_told_as_if_each_were_read(answers: list[tuple[str, list[str], int]]) -> None:
+    """GAT-4: whatever came before on the connection, what is known of a head is what reading it says."""
+    heads = KnownHeads()
+    for number, (status, fields, count) in enumerate(answers):
+        texts = [field % number if "%" in field else field for field in fields[:count]]
+        raw = "\r\n".join((f"HTTP/1.1 {status}", *texts, "", "")).encode()
+        head = parse_response_head(raw)
+        framing, out = response_framing(head, "GET"), response_head_bytes(head, close=False)
+        known = heads.find(raw)
+        if known is None:
+            heads.keep(raw, head, framing, out)
+        else:
+            assert (known.status, known.framing, known.out) == (head.status, framing, out)
 
 
 def ask(sock: socket.socket, line: str = "GET http://a.test/ HTTP/1.1", *fields: str) -> bytes:
