@@ -44,7 +44,7 @@ class TlsOutlet(Outlet):
 
     def send(self, data: bytes | memoryview) -> bool:
         """Write plain bytes; False when some have to wait."""
-        return super().send(self._tls.write(data)) if data else not self.blocked
+        return Outlet.send(self, self._tls.write(data)) if data else not self.blocked
 
     def tell(self) -> None:
         """Send what TLS itself has to say.
@@ -66,7 +66,7 @@ class TlsOutlet(Outlet):
 class TlsEnd:
     """The reading side, and the outlet that belongs to it. It does not own the socket."""
 
-    __slots__ = ("_clean", "_dry", "_ending", "_over", "_sock", "fd", "outlet", "tls")
+    __slots__ = ("_clean", "_dry", "_ending", "_over", "_sock", "ended", "fd", "outlet", "tls")
 
     def __init__(self, reactor: Reactor, sock: socket, tls: Tls) -> None:
         self.tls = tls
@@ -77,17 +77,13 @@ class TlsEnd:
         self._dry = False
         self._ending = False
         self._over = False
+        self.ended = False  # nothing more will come, though some of it may be unread
 
     def wake(self, mask: int) -> None:
         """An event told of the socket: there may be something to read again."""
         self._dry = False
         if mask & ENDED:
             self._ending = True
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more will come, though some of it may be unread."""
-        return self._over or self.tls.closed
 
     def shake(self) -> bool:
         """Go on with the handshake; True when it is done.
@@ -123,8 +119,21 @@ class TlsEnd:
             # Nothing is asked of TLS that it cannot have: being told so by an error costs as much as a record.
             if self._dry:
                 raise BlockingIOError
-            self._pull()
-        count = tls.read_into(buffer, room)
+            try:
+                raw = self._sock.recv(RAW)
+            except BlockingIOError:
+                self._dry = True
+                raise
+            self._clean = False
+            self._dry = 0 < len(raw) < RAW and not self._ending  # see _pull
+            if not raw:
+                tls.feed_end()
+            count = tls.read_into(buffer, room, raw)
+            if tls.quiet and self._dry:
+                self._clean = True
+                return count  # type: ignore[return-value] # so it is for most of all reads: a few whole records
+        else:
+            count = tls.read_into(buffer, room)
         while count is None and not self._dry:
             full = self._pull()
             count = tls.read_into(buffer, room)
@@ -134,6 +143,7 @@ class TlsEnd:
         if count and count < room and not (self._dry and self._clean):
             self._clean = False
             count = self._fill(buffer, count, room)
+        self.ended = self._over or tls.closed
         if tls.pending:
             self.outlet.tell()
         if count is None:

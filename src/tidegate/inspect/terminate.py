@@ -30,6 +30,7 @@ from tidegate.model.reason import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from tidegate.inspect.authority import Authority
     from tidegate.inspect.http2 import Http2
@@ -57,7 +58,7 @@ _REFUSED = "SSLV3_ALERT_HANDSHAKE_FAILURE"
 class Tls:
     """See model.seams.Tls."""
 
-    __slots__ = ("_ended", "_error", "_in", "_keep", "_out", "_tls", "closed")
+    __slots__ = ("_ended", "_error", "_in", "_inner", "_keep", "_out", "_tls", "closed", "quiet")
 
     def __init__(
         self,
@@ -67,6 +68,9 @@ class Tls:
         self._in = ssl.MemoryBIO()
         self._out = ssl.MemoryBIO()
         self._tls = make(self._in, self._out)
+        # What ssl.py's object calls for each record; it adds nothing but the call, and stands in where it has none.
+        self._inner: Any = getattr(self._tls, "_sslobj", self._tls)
+        self.quiet = False
         self._error: ssl.SSLError | None = None
         self.closed = False
         self._ended = False  # the network brings no more
@@ -110,14 +114,18 @@ class Tls:
     def drained(self) -> bool:
         """Whether all that came is read; see the seam."""
         # OpenSSL takes whole records out of the memory, so what it holds is plain, or part of a record.
-        return not (self._in.pending or self._ended or self.closed or self._tls.pending())
+        return not (self._in.pending or self._ended or self.closed or self._inner.pending())
 
-    def read_into(self, buffer: bytearray | memoryview, room: int) -> int | None:
+    def read_into(self, buffer: bytearray | memoryview, room: int, raw: bytes = b"") -> int | None:
         """Put plain bytes into a buffer; see the seam."""
+        self.quiet = False
+        come, inner = self._in, self._inner
+        if raw:
+            come.write(raw)
         if self.closed:
             return 0
         try:
-            count: int = self._tls.read(room, buffer)  # type: ignore[assignment] # with a buffer it is a number
+            count: int = inner.read(room, buffer)
         except ssl.SSLWantReadError:
             return None
         except ssl.SSLError as error:
@@ -125,11 +133,13 @@ class Tls:
             raise
         if not count:
             self.closed = True  # by a close_notify: it ended all it wanted to say
+        elif count < room:
+            self.quiet = not (come.pending or self._out.pending or self._ended or inner.pending())
         return count
 
     def write(self, data: bytes | memoryview) -> bytes:
         """Return what is to be sent for plain bytes."""
-        tls = self._tls
+        tls = self._inner
         sent = tls.write(data)
         if sent < len(data):  # OpenSSL writes a record at a time (SSL_MODE_ENABLE_PARTIAL_WRITE)
             view = memoryview(data)

@@ -90,8 +90,12 @@ class Tls(Protocol):
     def drained(self) -> bool:
         """Whether all that came is read: `read_into` would find nothing."""
 
-    def read_into(self, buffer: bytearray | memoryview, room: int) -> int | None:
-        """Put at most so many plain bytes into a buffer and return how many.
+    @property
+    def quiet(self) -> bool:
+        """Whether the last `read_into` took all that came, with room to spare, and nothing is to be sent."""
+
+    def read_into(self, buffer: bytearray | memoryview, room: int, raw: bytes = b"") -> int | None:
+        """Take `raw` from the network, put at most so many plain bytes into a buffer and return how many.
 
         None while there are none, 0 at an end that the other side announced (`closed`).
 

@@ -11,6 +11,8 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.unit.gate.kit import wait
 from tidegate.gate.reactor import ENDED, IN, Reactor
@@ -264,3 +266,84 @@ def test_who_says_a_lot_and_nothing_plain_is_ended(spoken: tuple[TlsEnd, Speaker
     end.wake(IN)
     with pytest.raises(OSError, match="nothing of it plain"):
         end.recv(100)
+
+
+class Written:
+    """An end of ours, and a client whose records are written down before they are sent, whole or in pieces."""
+
+    def __init__(self) -> None:
+        authority = Authority(Scope(names=("a.test",)), "t", time.time)  # noqa: TID251
+        contexts = Contexts(authority, "", time.time)  # noqa: TID251
+        ours, self.theirs = socket.socketpair()
+        ours.setblocking(False)
+        self.ours = ours
+        self.reactor = Reactor(time.monotonic)
+        self.reactor.watch(ours.fileno(), _Nobody())
+        self.end = TlsEnd(self.reactor, ours, contexts.client(HERE, b""))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(cadata=b"".join(authority.certificates).decode())
+        self.come, self.go = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.client = context.wrap_bio(self.come, self.go, server_hostname="a.test")
+        for _ in range(4):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                self.client.do_handshake()
+            self.theirs.sendall(self.go.read())
+            self.end.wake(IN)
+            if self.end.shake():
+                break
+            self.come.write(self.theirs.recv(1 << 16))
+        self.end.wake(IN)
+        with pytest.raises(BlockingIOError):
+            self.end.recv(1)
+
+    def record(self, plain: bytes) -> bytes:
+        """Return one record."""
+        self.client.write(plain)
+        return self.go.read()
+
+    def close(self) -> None:
+        """Close all of it."""
+        self.reactor.close()
+        self.ours.close()
+        self.theirs.close()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 3000), st.integers(0, 4)), min_size=1, max_size=8),
+    st.lists(st.integers(0, 1 << 15), max_size=6),
+    st.sampled_from((1, 7, 500, 3000, RAW)),
+    st.booleans(),
+)
+def test_however_records_come_all_that_is_whole_is_read_and_no_more(
+    sizes: list[tuple[int, int]], cuts: list[int], room: int, long: bool
+) -> None:
+    """GAT-5: whole records, parts and many at once; by the short way of one read and one record, and the long one."""
+    made = Written()
+    try:
+        stream, ends, plain = b"", [], b""
+        for size, seed in sizes:
+            part = bytes((seed * 31 + at) % 251 for at in range(size))
+            stream += made.record(part)
+            plain += part
+            ends.append((len(stream), len(plain)))
+        got = b""
+        at = 0
+        for cut in [*sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]:
+            made.theirs.sendall(stream[at:cut])
+            at = cut
+            made.end.wake(IN)
+            full = True
+            while True:
+                if long:
+                    made.end._clean = False  # the way that every read took once
+                try:
+                    data = made.end.recv(room)
+                except BlockingIOError:
+                    break
+                assert full, "a short read was not the last"
+                full = len(data) == room
+                got += data
+            assert got == plain[: max([told for sealed, told in ends if sealed <= cut], default=0)]
+    finally:
+        made.close()
