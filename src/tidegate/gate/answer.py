@@ -236,6 +236,7 @@ class Answering:
             return
         if 300 <= head.status < 400 and exchange.entry is not None:
             exchange.entry.led(head.get(b"location") or b"")
+        exchange.heard(head)
         framing = response_framing(head, request.method)
         without = exchange.without
         if exchange.cleaner is not None:

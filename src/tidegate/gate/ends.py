@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tidegate.model.seams import Cleaner
     from tidegate.wire.body import Body
     from tidegate.wire.errors import WireError
+    from tidegate.wire.http1 import ResponseHead
 
 
 class Ends:
@@ -92,6 +93,9 @@ class Ends:
     def ready(self, fd: int, mask: int) -> None:
         """Something happened on one of the sockets; Exchange knows what to do about it."""
         raise NotImplementedError
+
+    def heard(self, head: ResponseHead) -> None:
+        """The origin has answered; whoever makes more of its head says what."""
 
     def fail(self, reason: Reason) -> None:
         """The origin, or what lies before it, did not give an answer that can be passed on."""

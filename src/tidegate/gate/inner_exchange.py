@@ -5,6 +5,7 @@ Rules of the file:
 * It is the exchange of plain HTTP, with the same parser, framing and limits, over TLS ends in place of sockets. What
   differs: the destination is the connection's, whatever a request says; there is one connection to it, and both end
   together; what leads around the gate (Alt-Svc) is taken out of answers.
+* While the client is silent that one connection may be let go (idle_ends.py); its next request makes it again first.
 * Each request is a line of the journal. A connection without one is a line of its own.
 * Where the destination is an agent's model service, a request is looked at first, with its body (inner_guard.py).
 * Where the task has secrets, a stand-in becomes its value while the head is made ready, or the request is refused; in
@@ -16,11 +17,13 @@ Rules of the file:
 from __future__ import annotations
 
 from tidegate.gate.forward import Exchange
+from tidegate.gate.idle_ends import by_connection, made_once
 from tidegate.gate.inner_guard import HeldBody, look_at
 from tidegate.gate.inner_tunnel import InnerTunnel
 from tidegate.gate.origin import Origin
-from tidegate.gate.reactor import OUT
+from tidegate.gate.reactor import IN, OUT
 from tidegate.gate.record import Entry
+from tidegate.gate.redial import Redial, dial_again
 from tidegate.gate.request import InnerRequest
 from tidegate.gate.tls_end import TlsEnd
 from tidegate.gate.upload import body_of, look_through
@@ -37,7 +40,9 @@ if TYPE_CHECKING:
     from tidegate.gate.inspected import Inspected
     from tidegate.gate.request import Request
     from tidegate.gate.task import Plan
+    from tidegate.model.decision import Decision
     from tidegate.model.seams import Look
+    from tidegate.wire.http1 import ResponseHead
 
 KNOWN = 32  # heads of one connection that come again and again
 KNOWN_BYTES = 1024
@@ -47,7 +52,10 @@ ALT_SVC = frozenset((b"alt-svc",))  # RFC 7838: another host, port or protocol t
 class InnerExchange(Exchange):
     """A client's connection inside TLS, from the end of both handshakes on."""
 
-    __slots__ = ("_asked", "_held", "_known", "_look", "cleaner", "down", "failure", "opened", "up")
+    __slots__ = (
+        "_asked", "_ends", "_held", "_keeps", "_known", "_look", "cleaner", "down", "failure",
+        "made_again", "opened", "up",
+    )  # fmt: skip
 
     how = How.INSPECTED
     pinned = True
@@ -58,11 +66,14 @@ class InnerExchange(Exchange):
         self.client = down.outlet
         self.source = down
         self.down = down
-        self.up = up
+        self.up: TlsEnd | None = up  # None once it was let go
         self.opened = begun.entry  # of the connection; what says whether it is cut
         self.failure = begun.failure
         self.decision = begun.decision
         self._asked = False
+        self.made_again = False  # its connection to the destination
+        self._ends = self.task.idle_ends
+        self._keeps = made_once(begun.decision)  # its connection to the destination is never let go
         self._look: Look | None = None  # of the current request, where its destination is guarded
         self._held: HeldBody | None = None  # while its body comes in
         self._known: dict[bytes, InnerRequest] = {}
@@ -78,25 +89,30 @@ class InnerExchange(Exchange):
         """Wait for requests, and read what is there."""
         self.more = True
         super().next_request()
+        self._wait()
 
     def ready(self, fd: int, mask: int) -> None:
         """Something happened on one of the sockets."""
+        up = self.up
         if fd == self.fd:
             self.down.wake(mask)
-        else:
-            self.up.wake(mask)
-            if self.answer is None and self._only_tls_speaks():
+        elif up is not None:
+            up.wake(mask)
+            if self.answer is None and self._only_tls_speaks(up):
                 mask &= OUT
         super().ready(fd, mask)
-        if self.up.ended and self.answer is not None and self.origin is not None and not self.client.blocked:
+        up = self.up
+        if up is None:
+            return  # it was let go, and the next request makes another
+        if up.ended and self.answer is not None and self.origin is not None and not self.client.blocked:
             self.answer.read(self.origin)  # its end came with its last bytes, and its socket may stay open
         if self.origin is None and self.request is None and not self.closed and self.failure is None:
             self._over()  # the destination ended the idle connection
 
-    def _only_tls_speaks(self) -> bool:
+    def _only_tls_speaks(self, up: TlsEnd) -> bool:
         # Session tickets and key updates come while no answer is awaited; they are no answer nobody asked for.
         try:
-            self.up.recv(1)
+            up.recv(1)
         except BlockingIOError:
             return True
         except OSError:
@@ -114,12 +130,15 @@ class InnerExchange(Exchange):
     # A request.
 
     def _take_head(self, raw: bytes, rest: bytes) -> None:
+        self._ends.works(self)
         opened = self.opened.decision
         assert opened is not None, "a connection that is read was allowed"
         request = self._known.get(raw)
         if request is None:
             request = InnerRequest(parse_request_head(raw, self.task.policy.limits), opened.destination)
             request.why_not = request.why_refused(opened)
+            if b"authorization" in request.head.names:
+                self._keeps = by_connection(request.head.values(b"authorization")) or self._keeps
             usual = request.framing.empty and not request.secret and self.task.secrets is None
             if usual and len(raw) <= KNOWN_BYTES:
                 if len(self._known) >= KNOWN:
@@ -145,6 +164,12 @@ class InnerExchange(Exchange):
         if self.failure is not None:
             self.not_sent(*self.failure)
             return
+        if self.up is None:
+            dial_again(self, request)
+        else:
+            self._go_on(request)
+
+    def _go_on(self, request: InnerRequest) -> None:
         origin = self.origin
         if origin is None:
             self.abort(Reason.UPSTREAM_CLOSED)
@@ -234,12 +259,15 @@ class InnerExchange(Exchange):
         if self.origin is not None:
             self.origin.fresh = False
         super().next_request()
+        self._wait()
 
     def complete(self, *, keep_origin: bool, close: bool) -> None:
         """The answer has been passed on."""
+        up = self.up
+        assert up is not None, "an answer comes from somewhere"
         if self.origin is not None and self.origin.fresh:
-            self.up.tls.worked()
-        keep_origin = keep_origin and not self.up.ended
+            up.tls.worked()
+        keep_origin = keep_origin and not up.ended
         super().complete(keep_origin=keep_origin, close=close or not keep_origin)
 
     def retry(self) -> bool:
@@ -250,7 +278,7 @@ class InnerExchange(Exchange):
         """The destination did not give an answer that can be passed on."""
         answer, origin = self.answer, self.origin
         if reason is Reason.UPSTREAM_CLOSED and (answer is None or not answer.begun):
-            why, detail = self.up.tls.why()
+            why, detail = self.up.tls.why() if self.up is not None else (reason, "")
             if why is Reason.CLIENT_CERTIFICATE:
                 self.not_sent(why, detail)
                 return
@@ -268,6 +296,53 @@ class InnerExchange(Exchange):
         self.closed = True
         self.origin = None
         InnerTunnel(self, origin.sock, entry, up=self.buffer, down=rest)
+
+    # A connection to the destination that is let go while the client is silent, and made again (idle_ends.py).
+
+    def _wait(self) -> None:
+        if self.request is None and self.origin is not None and not self._keeps and not self.closed:
+            self._ends.waits(self, self.gate.reactor)
+
+    def heard(self, head: ResponseHead) -> None:
+        """The head of an answer: it may say that the destination knows its client by the connection."""
+        if b"www-authenticate" in head.names:
+            self._keeps = by_connection(head.values(b"www-authenticate")) or self._keeps
+
+    def let_go(self) -> None:
+        """Close the connection to the destination, unless something is under way on either."""
+        up, origin = self.up, self.origin
+        idle = self.request is None and not self.buffer and not self.client.blocked and not self.closed
+        if up is not None and origin is not None and idle and not origin.outlet.blocked:
+            up.part()
+            self.drop_origin()
+            self.up = None
+            self._known.clear()
+
+    def reached(self, decision: Decision, sock: socket, address: str, early: bytes) -> None:  # noqa: ARG002 - as before
+        """The destination is connected again, under what the policy says of it now."""
+        way, entry = self.way, self.entry
+        assert entry is not None, "a request is recorded"
+        self.opened.decision = entry.decision = self.decision = decision
+        self._keeps = made_once(decision) or self._keeps
+        assert isinstance(way, Redial), "nothing else sets out here"
+        way.shake(sock, early)
+
+    def joined(self, decision: Decision, sock: socket, up: TlsEnd) -> None:
+        """It is connected, verified, and speaks what the client speaks: go on with the request."""
+        self.way = None
+        self.made_again = True
+        request = self.request
+        assert isinstance(request, InnerRequest), "it waited for this"
+        self._known.clear()  # they were judged by what let the first connection through
+        request.why_not = None
+        gate = self.gate
+        origin = Origin(up.outlet, decision.destination, self.opened.address, gate.surroundings(), None, None)
+        origin.sock = sock
+        origin.source = up
+        self.up, self.origin = up, origin
+        gate.reactor.table[origin.fd] = self
+        gate.reactor.again(self, origin.fd, IN)  # what came with the end of the handshake was told of once
+        self._go_on(request)
 
     # Ends.
 
@@ -287,6 +362,7 @@ class InnerExchange(Exchange):
 
     def _leave(self) -> None:
         self._let_go()
+        self._ends.works(self)
         if not self._asked:
             self._asked = True
             self.opened.write(self.how, self.failure[0] if self.failure is not None else Reason.ALLOWED)

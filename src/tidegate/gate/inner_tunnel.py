@@ -46,8 +46,9 @@ class InnerTunnel:
     __slots__ = ("_client", "_down", "_fd", "_idle", "_touched", "_up", "_upstream", "entry", "gate", "how", "listener")
 
     def __init__(self, exchange: InnerExchange, upstream: socket, entry: Entry, *, up: bytes, down: bytes) -> None:
-        decision = exchange.opened.decision
+        decision, origin = exchange.opened.decision, exchange.up
         assert decision is not None, "a connection that is read was allowed"
+        assert origin is not None, "whoever accepted it is there"
         self.gate = exchange.gate
         self.listener = exchange.listener
         self.entry = entry
@@ -56,8 +57,8 @@ class InnerTunnel:
         self._upstream = upstream
         self._fd = exchange.fd
         limits = exchange.task.meters(decision, exchange.gate.asker)
-        self._up = _Way(exchange.down, exchange.up, upstream, limits[0], entry.up)
-        self._down = _Way(exchange.up, exchange.down, exchange.sock, limits[1], entry.down)
+        self._up = _Way(exchange.down, origin, upstream, limits[0], entry.up)
+        self._down = _Way(origin, exchange.down, exchange.sock, limits[1], entry.down)
         self._touched = self.gate.reactor.now
         self._idle: Timer | None = None
         seconds = exchange.task.policy.limits.idle_seconds

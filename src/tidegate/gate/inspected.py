@@ -7,7 +7,8 @@ Rules of the file:
   protocols, so both sides always speak the same one, and nothing is ever translated.
 * A destination that cannot be verified, or wants a client's certificate, gets no request. The client's handshake is
   completed all the same, and its first request is answered with the reason: a TLS alert could not say it.
-* One client's connection has one connection to the destination, and both end together.
+* One client's connection has one connection to the destination, which nobody else ever uses, and both end together.
+  Where many wait for a request, the destination's end of some is let go, and made again (idle_ends.py, redial.py).
 
 What follows is in inner_exchange.py.
 """

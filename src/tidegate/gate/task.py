@@ -11,6 +11,7 @@ Rules of the file:
 from __future__ import annotations
 
 from tidegate.addresses.admission import admit, admit_unresolved
+from tidegate.gate.idle_ends import IdleEnds
 from tidegate.model.decision import Decision
 from tidegate.model.destination import Destination
 from tidegate.model.reason import Reason
@@ -121,7 +122,8 @@ class GateTask:
 
     __slots__ = (
         "_meters", "_plans", "agent", "asks", "captured", "clients", "connections", "family", "heads", "id",
-        "inspector", "met", "paused", "phase", "policy", "recorder", "redirects", "requests", "secrets", "synthetic",
+        "idle_ends", "inspector", "met", "paused", "phase", "policy", "recorder", "redirects", "requests", "secrets",
+        "synthetic",
     )  # fmt: skip
 
     def __init__(
@@ -142,6 +144,7 @@ class GateTask:
         self.asks = asks
         self.connections = 0
         self.clients: set[int] = set()
+        self.idle_ends = IdleEnds()
         self.family: set[GateTask] = set()  # the commands of one task; empty where it has just one
         self.paused = False
         self.heads: dict[bytes, Plan] = {}  # whole CONNECT heads: reading one is a pure function of its bytes
@@ -178,6 +181,7 @@ class GateTask:
         self.synthetic = other.synthetic
         self.inspector = other.inspector
         self.secrets = other.secrets
+        self.idle_ends = other.idle_ends
         self._meters = other._meters
 
     def part(self) -> None:

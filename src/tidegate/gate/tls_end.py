@@ -102,6 +102,13 @@ class TlsEnd:
                 return done
             self._pull()
 
+    def part(self) -> None:
+        """Say that this is the end, to whoever still listens."""
+        try:
+            self.outlet.finish()
+        except OSError:
+            return
+
     def recv(self, room: int) -> bytes:
         """Return at most so many plain bytes, fewer only where no more are there; b"" at the end.
 

@@ -141,13 +141,16 @@ class Way:
             else:
                 self._not_admitted()
         else:
-            self.stage = Stage.RESOLVING
-            self._cancel = gate.resolver.resolve(
-                destination.host.text,
-                lambda answer: self._step(lambda: self._resolved(answer)),
-                self.task.policy.limits.resolve_seconds,
-                self.task,
-            )
+            self._look_up()
+
+    def _look_up(self) -> None:
+        self.stage = Stage.RESOLVING
+        self._cancel = self.gate.resolver.resolve(
+            self.decision.destination.host.text,
+            lambda answer: self._step(lambda: self._resolved(answer)),
+            self.task.policy.limits.resolve_seconds,
+            self.task,
+        )
 
     def _resolved(self, answer: Answer) -> None:
         self._cancel = None
