@@ -278,8 +278,9 @@ class InnerExchange(Exchange):
         """The destination did not give an answer that can be passed on."""
         answer, origin = self.answer, self.origin
         if reason is Reason.UPSTREAM_CLOSED and (answer is None or not answer.begun):
-            why, detail = self.up.tls.why() if self.up is not None else (reason, "")
-            if why is Reason.CLIENT_CERTIFICATE:
+            up = self.up
+            why, detail = up.tls.why() if up is not None else (reason, "")
+            if why is Reason.CLIENT_CERTIFICATE or (up is not None and up.tls.alerted):
                 self.not_sent(why, detail)
                 return
             if origin is not None and not origin.fresh and self.body is None and self._look is None:

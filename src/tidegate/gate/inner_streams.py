@@ -35,8 +35,8 @@ class InnerStreams:
     """A handler of both sockets; it owns them."""
 
     __slots__ = (
-        "_asked", "_beat", "_client", "_down", "_fds", "_idle", "_limits", "_moved", "_room", "_seconds", "_streams",
-        "_touched", "_up", "_upstream", "_worked", "entry", "gate", "how", "listener",
+        "_asked", "_beat", "_client", "_down", "_fds", "_idle", "_limits", "_moved", "_reason", "_room", "_seconds",
+        "_streams", "_touched", "_up", "_upstream", "_worked", "entry", "gate", "how", "listener",
     )  # fmt: skip
 
     def __init__(self, begun: Inspected, client: socket, upstream: socket, down: TlsEnd, up: TlsEnd) -> None:
@@ -50,6 +50,7 @@ class InnerStreams:
         self._up = up
         self._fds = client.fileno(), upstream.fileno()
         self._asked = self._worked = False
+        self._reason = begun.failure[0] if begun.failure is not None else Reason.ALLOWED  # of one that asks nothing
         self._room = SMALL  # what one read takes
         task = begun.task
         self._limits = task.meters(begun.decision, self.gate.asker)
@@ -240,7 +241,7 @@ class InnerStreams:
             self.gate.reactor.table.pop(fd, None)
         self._upstream.close()
         if not self._asked:
-            self.entry.write(self.how, Reason.ALLOWED)
+            self.entry.write(self.how, self._reason)
         if linger:
             self.gate.linger(self.listener, client, watched=True)
         else:

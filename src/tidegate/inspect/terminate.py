@@ -165,6 +165,11 @@ class Tls:
         if self._keep is not None and session is not None and session.has_ticket:
             self._keep(session)
 
+    @property
+    def alerted(self) -> bool:
+        """Whether the other side ended it by an alert; see the seam."""
+        return self._error is not None and "_ALERT_" in (self._error.reason or "")
+
     def why(self) -> tuple[Reason, str]:
         """Return why the last error came."""
         error = self._error

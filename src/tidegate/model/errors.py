@@ -20,6 +20,20 @@ EXIT_NOT_EXECUTABLE = 126  # POSIX shell, "Command Search and Execution"
 EXIT_NOT_FOUND = 127
 
 
+def told_of_bug(error: BaseException) -> str:
+    """Return what kind of exception this is and where it was raised, for whoever mends it.
+
+    Never its text: a foreign exception quotes what it could not read, and that may be a key of somebody's (INS-5).
+    """
+    trace, where = error.__traceback__, ""
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        where = f" at {'/'.join(code.co_filename.split('/')[-2:])}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    said = error.strerror if isinstance(error, OSError) else None  # the system's own words
+    return type(error).__name__ + where + (f": {said}" if said else "")
+
+
 class TidegateError(Exception):
     """Base of all errors a person sees. `code` is stable, `exit_status` is what the process ends with."""
 

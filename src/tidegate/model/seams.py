@@ -116,6 +116,10 @@ class Tls(Protocol):
     def worked(self) -> None:
         """Take note that a connection to a destination works: the next one may resume its session."""
 
+    @property
+    def alerted(self) -> bool:
+        """Whether the other side ended it by an alert, which says more than an end."""
+
     def why(self) -> tuple[Reason, str]:
         """Return why the last error of a connection to a destination came, and one clause for people."""
 

@@ -22,7 +22,7 @@ import select
 import time
 
 from tidegate.holds import control
-from tidegate.model.errors import StartError, TidegateError
+from tidegate.model.errors import StartError, TidegateError, told_of_bug
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Comeback:
         except TidegateError as error:
             _tell(wire, f"lost {error}")
         except BaseException as error:  # noqa: BLE001 - whatever it is, the front is told, and the task ends
-            _tell(wire, f"lost {type(error).__name__}: {error}")
+            _tell(wire, f"lost {told_of_bug(error)}")
         finally:
             os._exit(0)
 

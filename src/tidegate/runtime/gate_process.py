@@ -36,7 +36,7 @@ import os
 import select
 import time
 
-from tidegate.model.errors import TidegateError
+from tidegate.model.errors import TidegateError, told_of_bug
 from tidegate.model.verdict import Phase
 from tidegate.runtime.channel import ASK, ChannelClosedError, receive, send
 
@@ -97,9 +97,7 @@ def _ignore_terminal_signals() -> None:
 
 
 def _tell(channel: socket, error: BaseException) -> None:
-    what, fix = (
-        (error.what, error.fix) if isinstance(error, TidegateError) else (f"{type(error).__name__}: {error}", "")
-    )
+    what, fix = (error.what, error.fix) if isinstance(error, TidegateError) else (told_of_bug(error), "")
     try:
         send(channel, ("failed", what, fix))
     except ChannelClosedError:
@@ -309,7 +307,7 @@ class _Serving:
         self._say(("warn", line))
 
     def _fault(self, error: Exception) -> None:
-        self._warn(f"a connection was closed by a bug of tidegate: {type(error).__name__}: {error}")
+        self._warn(f"a connection was closed by a bug of tidegate: {told_of_bug(error)}")
 
     def _stranger(self, who: Stranger, count: int) -> None:
         self._warn(stranger_line(who, count))

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from tidegate import __version__
 from tidegate.holds.inside import TaskSockets
-from tidegate.model.errors import StartError, TidegateError, UsageError
+from tidegate.model.errors import StartError, TidegateError, UsageError, told_of_bug
 from tidegate.model.publish import Publish
 from tidegate.model.verdict import Phase
 from tidegate.policy.policy import make_policy
@@ -254,7 +254,7 @@ class _Front:
         except TidegateError as error:
             self.fail(error)
         except Exception as error:  # noqa: BLE001 - what no front of this version says, or the machine has nothing left
-            self.fail(StartError(f"the server cannot do that: {type(error).__name__}: {error}", code="front"))
+            self.fail(StartError(f"the server cannot do that: {told_of_bug(error)}", code="front"))
         finally:
             exec_, self._exec = self._exec, None
             await self._unattended()

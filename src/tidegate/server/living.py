@@ -231,7 +231,7 @@ class Exec:
         """Serve the sockets that the hold of this command made, and own their descriptors.
 
         Raises:
-            OSError, ValueError: when one of them is not what it should be; all of them are closed then.
+            OSError, StartError, ValueError: when one of them is not what it should be; all of them are closed then.
         """
         task = self.task
         try:
@@ -267,7 +267,7 @@ class Exec:
         gate_task, books, served = self.gate_task, self.books, self._served
         if gate_task is None or books is None or served is None:
             _close(sockets)
-            raise ValueError("nothing was served before")
+            raise StartError("nothing was served before", code="front")
         served.close(cut=True)  # all who could hold a connection of the set-up command have ended
         books.pause()
         gate_task.change(phase=phase)
@@ -281,9 +281,9 @@ class Exec:
     def _check_first(self) -> TaskBooks:
         self._check_alive()
         if self._served is not None:
-            raise ValueError("its sockets are served already")
+            raise StartError("its sockets are served already", code="front")
         if self.task.books is None:
-            raise ValueError("a task without a gate has no sockets")
+            raise StartError("a task without a gate has no sockets", code="front")
         return self.task.books
 
     def _serve(self, gate: Gate, task: GateTask, sockets: TaskSockets, own_names: tuple[str, ...]) -> Served:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from tidegate import __version__
 from tidegate.journal.actions import ActionLog
-from tidegate.model.errors import TidegateError
+from tidegate.model.errors import TidegateError, told_of_bug
 from tidegate.model.host import bracketed
 from tidegate.model.question import Answer
 from tidegate.questions.shell import Desk
@@ -139,7 +139,7 @@ class Server:
         self.gate = GateThread(
             asker=self.desk,
             protected_ports=frozenset(),
-            fault=lambda error: self._warn(f"a connection was closed by a bug: {type(error).__name__}: {error}"),
+            fault=lambda error: self._warn(f"a connection was closed by a bug: {told_of_bug(error)}"),
             lost=lambda: self.ledger.on_loop(self._gate_lost),
             stranger=self._stranger,
             pulse=self._pulse.beat,
@@ -247,7 +247,8 @@ class Server:
 
     def _broken(self, _loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")
-        self._warn(f"a bug of tidegate: {context.get('message')}: {type(error).__name__}: {error}")
+        told = told_of_bug(error) if isinstance(error, BaseException) else "no exception"
+        self._warn(f"a bug of tidegate: {context.get('message')}: {told}")
 
     # What changes while it runs.
 

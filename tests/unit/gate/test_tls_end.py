@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _ssl
 import contextlib
 import ctypes
 import socket
@@ -15,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.gate.kit import wait
+from tests.unit.gate.peer import library
 from tidegate.gate.reactor import ENDED, IN, Reactor
 from tidegate.gate.tls_end import MOST_TOLD, RAW, TlsEnd
 from tidegate.inspect.authority import Authority
@@ -169,9 +169,7 @@ class Speaker:
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
-        self._lib = ctypes.CDLL(_ssl.__file__)  # what it is linked with is found through it
-        for name in ("TLS_client_method", "SSL_CTX_new", "SSL_new"):
-            getattr(self._lib, name).restype = ctypes.c_void_p
+        self._lib = library()
         context = self._lib.SSL_CTX_new(ctypes.c_void_p(self._lib.TLS_client_method()))
         self._tls = ctypes.c_void_p(self._lib.SSL_new(ctypes.c_void_p(context)))
         self._lib.SSL_CTX_free(ctypes.c_void_p(context))
@@ -190,8 +188,6 @@ class Speaker:
     def gather(self, count: int) -> bytes:
         """Return so many key updates at once, in place of sending them."""
         lib = self._lib
-        for name in ("BIO_s_mem", "BIO_new"):
-            getattr(lib, name).restype = ctypes.c_void_p
         memory = ctypes.c_void_p(lib.BIO_new(ctypes.c_void_p(lib.BIO_s_mem())))
         lib.SSL_set0_wbio(self._tls, memory)
         for _ in range(count):

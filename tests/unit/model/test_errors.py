@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.model.errors import GateLostError, StartError, TidegateError, UsageError
+from tidegate.model.errors import GateLostError, StartError, TidegateError, UsageError, told_of_bug
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,19 @@ def test_quoted_text_cannot_steer_a_terminal() -> None:
     """ASK-6, B07: control and direction characters are escaped wherever an error is shown."""
     text = str(UsageError("bad 'a\x1b[2J\u202e\r'", fix="ok\nsecond line ü"))
     assert text == "bad 'a\\x1b[2J\\u202e\\r': ok\nsecond line ü"
+
+
+def test_a_bug_is_told_by_kind_and_place_and_never_by_what_it_quotes() -> None:
+    """INS-5, B119: what an exception of somebody else's quotes may be a secret's value."""
+    value = b"ghp_s3cret\xff"
+    for fails in (lambda: {}[value], lambda: value.decode("ascii"), lambda: int(value), lambda: [][value]):
+        with pytest.raises(Exception, match=r".") as raised:
+            fails()
+        told = told_of_bug(raised.value)
+        assert told.startswith(f"{type(raised.value).__name__} at model/test_errors.py:")
+        assert "s3cret" not in told
+
+
+def test_the_systems_own_words_are_told() -> None:
+    """HLD-16: which limit of the machine was met."""
+    assert told_of_bug(OSError(24, "Too many open files")) == "OSError: Too many open files"

@@ -92,7 +92,7 @@ def test_a_next_hold_needs_one_before(tmp_path: Path) -> None:
     gate = Gate(recorder=_Nothing(), wall=time.time)  # noqa: TID251  likewise
     task = _task(tmp_path)
     exec_ = _exec(task)
-    with pytest.raises(ValueError, match="before"):
+    with pytest.raises(StartError, match="before"):
         exec_.serve_next(gate, _sockets(), (), Phase.INSTALL)
     assert not gate.listeners
     exec_.serve(gate, _sockets(), (), task.policy)
@@ -119,7 +119,7 @@ def test_a_command_that_was_ended_is_served_no_more(tmp_path: Path) -> None:
         one.serve(gate, _sockets(), (), task.policy)
     with pytest.raises(StartError, match="ended"):
         one.publish(gate, (Publish(("127.0.0.1",), 8093, 80),))
-    with pytest.raises(ValueError, match="already"):
+    with pytest.raises(StartError, match="already"):
         two.serve(gate, _sockets(), (), task.policy)
     with pytest.raises(OSError, match="non-socket"):
         _exec(task, 3).serve(gate, TaskSockets((PROXY,), (os.open("/dev/null", os.O_RDONLY),)), (), task.policy)
