@@ -20,9 +20,9 @@ from tidegate.runtime.state import state_folder
 from tidegate.server.units import KINDS, unit
 
 if TYPE_CHECKING:
+    from tidegate.journal.sinks.target import Target
     from tidegate.server.api.api import Api
     from tidegate.server.serve import Server
-    from tidegate.server.webhook import Target
 
 
 @click.command()
@@ -56,7 +56,8 @@ def serve(
     _raise_limits()
     target = None
     if webhook or webhook_key_file:
-        from tidegate.server.webhook import Target, read_key
+        from tidegate.journal.sinks.signature import read_key
+        from tidegate.journal.sinks.target import Target
 
         if not (webhook and webhook_key_file):
             raise UsageError("--webhook and --webhook-key-file go together", fix="--webhook URL --webhook-key-file F")

@@ -54,7 +54,7 @@ def set_(*, name: str, values: tuple[str, ...], key_file: str) -> None:
     """  # noqa: D301  click reads the escape
     changes = {_NAMES[name]: _value(name, values)}
     if key_file:
-        from tidegate.server.webhook import read_key
+        from tidegate.journal.sinks.signature import read_key
 
         if name != "webhook":
             raise UsageError("--key-file is the webhook's", fix="tidegate settings set webhook URL --key-file FILE")

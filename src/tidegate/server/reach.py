@@ -12,13 +12,15 @@ import os
 import secrets
 from typing import TYPE_CHECKING, Protocol
 
+from tidegate.journal.sinks.signature import LONGEST_KEY, SHORTEST_KEY, read_key
+from tidegate.journal.sinks.target import Target
 from tidegate.model.errors import StartError
 from tidegate.model.question import NO_TERMS, Answer
 from tidegate.questions.shape import question_shape
 from tidegate.questions.table import OPEN
 from tidegate.runtime.state import key_folder, write_private
 from tidegate.server.notifier import Notifier, find_notifier
-from tidegate.server.webhook import LONGEST_KEY, SHORTEST_KEY, Target, Webhook, read_key
+from tidegate.server.webhook import Webhook
 from tidegate.state.settings import SettingError
 
 if TYPE_CHECKING:

@@ -12,77 +12,28 @@ more are dropped and said. A message is tried `TRIES` times, without redirects. 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import http.client
 import json
-import os
-import stat
 import threading
 from collections import deque
 from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
-from tidegate.model.errors import StartError
+from tidegate.journal.sinks.signature import signed
 from tidegate.model.question import Answer
 from tidegate.server.background import start
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from tidegate.journal.sinks.target import Reply, Target
+
 AT_ONCE: Final = 4
 WAITING: Final = 256
 TRIES: Final = 3
 PAUSES: Final = (1.0, 5.0)  # seconds between them
-SECONDS: Final = 10.0  # for each connection, and for each read of its answer
-SHORTEST_KEY: Final = 16  # bytes
-LONGEST_KEY: Final = 4096
-_LOOPBACK = frozenset(("127.0.0.1", "::1", "localhost"))
 _OVER = frozenset(("answered", "expired", "ended"))
-
-
-class Target:
-    """Where to post, and the key that signs. `name` is how a person gave the address.
-
-    Raises:
-        StartError: from the constructor, for an address that cannot be used.
-    """
-
-    def __init__(self, url: str, key: bytes, *, name: str = "--webhook") -> None:
-        try:
-            parts = urlsplit(url)
-            self.port = parts.port
-        except ValueError:
-            raise StartError(f"{name} {url!r} is not a URL", fix=f"{name} https://HOST/PATH") from None
-        self.host = parts.hostname or ""
-        self.secure = parts.scheme == "https"
-        if parts.scheme not in ("http", "https") or not self.host or parts.username or parts.fragment:
-            raise StartError(f"{name} {url!r} is not a plain URL", fix=f"{name} https://HOST/PATH")
-        if not self.secure and self.host not in _LOOPBACK:
-            raise StartError(
-                f"{name} {url!r}: what it is sent can answer questions, and http is read by others",
-                fix="use https, or a receiver on this machine's loopback",
-            )
-        if not url.isascii() or not url.isprintable() or " " in url:
-            raise StartError(f"{name} has characters that a URL cannot have", fix="write them as %XX")
-        self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        self.key = key
-        self.url = url
-
-    def post(self, body: bytes, headers: dict[str, str]) -> int:
-        """Send it and return the status. Blocks.
-
-        Raises:
-            OSError, http.client.HTTPException: when it does not arrive.
-        """
-        kind = http.client.HTTPSConnection if self.secure else http.client.HTTPConnection
-        connection = kind(self.host, self.port, timeout=SECONDS)
-        try:
-            connection.request("POST", self.path, body, headers)
-            return connection.getresponse().status
-        finally:
-            connection.close()
 
 
 class Webhook:
@@ -177,7 +128,8 @@ class Webhook:
             if number and number not in self._open:
                 return  # it was answered meanwhile, and that is told by itself
             try:
-                status = await _in_passing(self._target.post, body, signed(self._target.key, int(self._wall()), body))
+                headers = signed(self._target.key, int(self._wall()), body)
+                status = (await _in_passing(self._target.post, body, headers)).status
             except (OSError, http.client.HTTPException) as error:
                 why = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
                 continue
@@ -192,37 +144,30 @@ class Webhook:
             self._warn(f"the webhook does not take messages: {why}")
 
 
-async def _in_passing(call: Callable[[bytes, dict[str, str]], int], body: bytes, headers: dict[str, str]) -> int:
+async def _in_passing(call: Callable[[bytes, dict[str, str]], Reply], body: bytes, headers: dict[str, str]) -> Reply:
     """Return what a call gives that may block for long, in a thread that nobody waits for at the end."""
     loop = asyncio.get_running_loop()
-    result: asyncio.Future[int] = loop.create_future()
+    result: asyncio.Future[Reply] = loop.create_future()
 
-    def settle(status: int, error: Exception | None) -> None:
+    def settle(reply: Reply) -> None:
         if not result.done():
-            result.set_exception(error) if error is not None else result.set_result(status)
+            result.set_result(reply)
+
+    def fail(error: Exception) -> None:
+        if not result.done():
+            result.set_exception(error)
 
     def run() -> None:
-        status, failure = 0, None
-        try:
-            status = call(body, headers)
-        except Exception as error:  # noqa: BLE001  it is raised where it is awaited
-            failure = error
         with suppress(RuntimeError):  # the server has ended meanwhile
-            loop.call_soon_threadsafe(settle, status, failure)
+            try:
+                reply = call(body, headers)
+            except Exception as error:  # noqa: BLE001  it is raised where it is awaited
+                loop.call_soon_threadsafe(fail, error)
+            else:
+                loop.call_soon_threadsafe(settle, reply)
 
     threading.Thread(target=run, name="webhook", daemon=True).start()
     return await result
-
-
-def signed(key: bytes, timestamp: int, body: bytes) -> dict[str, str]:
-    """Return the headers of a message."""
-    digest = hmac.new(key, b"%d." % timestamp + body, sha256).hexdigest()
-    return {
-        "Content-Type": "application/json",
-        "User-Agent": "tidegate",
-        "Tidegate-Timestamp": str(timestamp),
-        "Tidegate-Signature": f"v1={digest}",
-    }
 
 
 def _offered(question: dict[str, Any]) -> list[Answer]:
@@ -231,25 +176,3 @@ def _offered(question: dict[str, Any]) -> list[Answer]:
 
 def _hash(token: str) -> bytes:
     return sha256(token.encode("utf-8", "surrogatepass")).digest()
-
-
-def read_key(path: str, name: str = "--webhook-key-file") -> bytes:
-    """Return the key in a file; `name` is how a person named it.
-
-    Raises:
-        StartError: when it cannot be read, can be read by others, or is too short or too long.
-    """
-    try:
-        with open(path, "rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            key = file.read(LONGEST_KEY + 1).strip()
-    except OSError as error:
-        raise StartError(f"{name} {path!r} cannot be read: {os.strerror(error.errno or 0)}") from None
-    if stat.S_IMODE(mode) & 0o077:
-        raise StartError(f"{name} {path!r} can be read by others", fix=f"chmod 600 {path!r}")
-    if not SHORTEST_KEY <= len(key) <= LONGEST_KEY:
-        raise StartError(
-            f"{name} {path!r} does not hold {SHORTEST_KEY} to {LONGEST_KEY} bytes",
-            fix="openssl rand -hex 32 >FILE",
-        )
-    return key

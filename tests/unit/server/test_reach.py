@@ -10,8 +10,9 @@ import pytest
 
 from tests.unit.server.kit import Front, policy, served, until
 from tests.unit.server.test_webhook import Receiver
+from tidegate.journal.sinks.signature import read_key
+from tidegate.journal.sinks.target import Target
 from tidegate.server.reach import Ways, reach_out
-from tidegate.server.webhook import Target, read_key
 from tidegate.state.settings import SettingError, Settings
 
 if TYPE_CHECKING:

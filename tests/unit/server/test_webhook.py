@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 
 from tests.unit.server.kit import Front, policy, served, until
+from tidegate.journal.sinks.signature import read_key, signed
+from tidegate.journal.sinks.target import Target
 from tidegate.model.errors import StartError
 from tidegate.model.question import NO_TERMS, Answer
 from tidegate.server.reach import Ways
-from tidegate.server.webhook import TRIES, WAITING, Target, Webhook, read_key, signed
+from tidegate.server.webhook import TRIES, WAITING, Webhook
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.server.api.running import Answer, Whole
+from tidegate.journal.sinks.signature import read_key
+from tidegate.journal.sinks.target import Target
 from tidegate.model import question as model
 from tidegate.server.reach import reach_out
-from tidegate.server.webhook import Target, read_key
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,153 @@
+"""Where something is posted: an address that was checked once, and one POST to it.
+
+Rules of the file: TLS is verified; plain `http` is for this machine's loopback, unless the operator says otherwise. No
+redirect is followed, no proxy of the environment is used, and what an answer may say is bounded in bytes and in time:
+a receiver that drips a byte every few seconds is cut off as one that says nothing.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+import socket
+import ssl
+import threading
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from typing import Final
+from urllib.parse import urlsplit
+
+from tidegate.model.errors import StartError
+from tidegate.model.value import Value
+
+SECONDS: Final = 10.0  # for each connection, and for each read of its answer
+WHOLE_SECONDS: Final = 30.0  # for one message from the first packet to the last byte of its answer
+LOOPBACK: Final = frozenset(("127.0.0.1", "::1", "localhost"))
+_LONGEST_WAIT = 3600.0  # seconds that a receiver may ask for
+_DIGITS = re.compile(r"[0-9]{1,9}")
+
+
+class Reply(Value):
+    """What a receiver answered: `wait` is what `Retry-After` asks for in seconds, None where it does not."""
+
+    status: int
+    wait: float | None = None
+    body: bytes = b""
+
+
+def tls_context(ca: str = "") -> ssl.SSLContext:
+    """Return what verifies a receiver: the system's roots, or only these, as PEM.
+
+    Raises:
+        StartError: where they are no certificates.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if not ca:
+        context.load_default_certs()
+        return context
+    try:
+        context.load_verify_locations(cadata=ca)
+    except (ssl.SSLError, ValueError):
+        raise StartError("the CA file holds no certificate in PEM", fix="-----BEGIN CERTIFICATE----- ...") from None
+    return context
+
+
+class Target:
+    """Where to post, and the key that goes with it. `name` is how a person gave the address.
+
+    `why` says why it cannot be read by others on its way, `clear` that it may. `ca` is as in `tls_context`.
+
+    Raises:
+        StartError: from the constructor, for an address that cannot be used.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: bytes,
+        *,
+        name: str = "--webhook",
+        why: str = "what it is sent can answer questions",
+        clear: bool = False,
+        ca: str = "",
+    ) -> None:
+        try:
+            parts = urlsplit(url)
+            self.port = parts.port
+        except ValueError:
+            raise StartError(f"{name} {url!r} is not a URL", fix=f"{name} https://HOST/PATH") from None
+        self.host = parts.hostname or ""
+        self.secure = parts.scheme == "https"
+        if parts.scheme not in ("http", "https") or not self.host or parts.username or parts.fragment:
+            raise StartError(f"{name} {url!r} is not a plain URL", fix=f"{name} https://HOST/PATH")
+        if not self.secure and self.host not in LOOPBACK and not clear:
+            raise StartError(
+                f"{name} {url!r}: {why}, and http is read by others",
+                fix="use https, or a receiver on this machine's loopback",
+            )
+        if not url.isascii() or not url.isprintable() or " " in url:
+            raise StartError(f"{name} has characters that a URL cannot have", fix="write them as %XX")
+        self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self.key = key
+        self.url = url
+        self._context = tls_context(ca) if self.secure else None
+        self._open: set[http.client.HTTPConnection] = set()
+
+    def post(self, body: bytes, headers: dict[str, str], *, path: str = "", keep: int = 0) -> Reply:
+        """Send it and return the answer, of its body at most `keep` bytes. Blocks. `path` is in place of its own.
+
+        Raises:
+            OSError, http.client.HTTPException: when it does not arrive.
+        """
+        return self.ask("POST", path or self.path, body, headers, keep=keep)
+
+    def ask(self, method: str, path: str, body: bytes | None, headers: dict[str, str], *, keep: int) -> Reply:
+        """Make one request; otherwise as `post`."""
+        if self._context is not None:
+            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                self.host, self.port, timeout=SECONDS, context=self._context
+            )
+        else:
+            connection = http.client.HTTPConnection(self.host, self.port, timeout=SECONDS)
+        done = threading.Event()
+        self._open.add(connection)
+        threading.Thread(target=_cut_off, args=(connection, done), name="post", daemon=True).start()
+        try:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            return Reply(answer.status, _wait(answer), answer.read(keep) if keep else b"")
+        finally:
+            done.set()
+            self._open.discard(connection)
+            connection.close()
+
+    def abort(self) -> None:
+        """End what is on its way. From any thread."""
+        for connection in list(self._open):
+            _shut(connection)
+
+
+def _cut_off(connection: http.client.HTTPConnection, done: threading.Event) -> None:
+    left = WHOLE_SECONDS
+    while not done.wait(left):
+        _shut(connection)
+        left = 1.0  # it may have been about to connect
+
+
+def _shut(connection: http.client.HTTPConnection) -> None:
+    sock = connection.sock
+    if sock is not None:
+        with suppress(OSError):
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # under TLS too: whoever waits there is woken
+
+
+def _wait(answer: http.client.HTTPResponse) -> float | None:
+    """Return what Retry-After asks for (RFC 9110, 10.2.3); a date counts from the answer's own."""
+    text = (answer.getheader("Retry-After") or "").strip()
+    if _DIGITS.fullmatch(text):
+        return min(float(text), _LONGEST_WAIT)
+    try:
+        wanted, now = parsedate_to_datetime(text), parsedate_to_datetime(answer.getheader("Date") or "")
+        return min(max((wanted - now).total_seconds(), 0.0), _LONGEST_WAIT)
+    except (TypeError, ValueError):
+        return None

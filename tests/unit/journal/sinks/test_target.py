@@ -1,0 +1,143 @@
+"""tidegate.journal.sinks.target against real servers on loopback: addresses, TLS, bounds in time and bytes."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sinks.rig import authority
+from tidegate.journal.sinks import target as module
+from tidegate.journal.sinks.target import Target
+from tidegate.model.errors import StartError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., int]]:
+    """Give a server that answers each connection with these bytes, under TLS where it is told so."""
+    listening: list[socket.socket] = []
+
+    def start(*answers: bytes, tls: bool = False, drip: float = 0) -> int:
+        listener = socket.create_server(("127.0.0.1", 0))
+        listening.append(listener)
+
+        def answer() -> None:
+            for text in answers:
+                try:
+                    raw, _ = listener.accept()
+                    with raw, authority().context.wrap_socket(raw, server_side=True) if tls else raw as one:
+                        one.recv(65536)
+                        if not drip:
+                            one.sendall(text)
+                            continue
+                        over = threading.Event()
+                        for byte in text:
+                            one.send(bytes((byte,)))
+                            over.wait(drip)
+                except OSError:
+                    continue
+
+        threading.Thread(target=answer, daemon=True).start()
+        return int(listener.getsockname()[1])
+
+    yield start
+    for one in listening:
+        one.close()
+
+
+def reply(*headers: str, body: str = "") -> bytes:
+    """Return the bytes of an answer."""
+    lines = ["HTTP/1.1 503 No", f"Content-Length: {len(body)}", *headers, "", body]
+    return "\r\n".join(lines).encode()
+
+
+@pytest.mark.parametrize(
+    ("header", "wait"),
+    [
+        (("Retry-After: 7",), 7.0),
+        (("Retry-After: 999999999",), 3600.0),
+        (("Date: Sun, 29 Nov 2026 00:00:00 GMT", "Retry-After: Sun, 29 Nov 2026 00:01:30 GMT"), 90.0),
+        (("Date: Sun, 29 Nov 2026 00:00:00 GMT", "Retry-After: Sun, 29 Nov 2020 00:01:30 GMT"), 0.0),
+        (("Retry-After: Sun, 29 Nov 2026 00:01:30 GMT",), None),
+        (("Retry-After: -1",), None),
+        (("Retry-After: \u0661",), None),
+        ((), None),
+    ],
+)
+def test_retry_after(serve: Callable[..., int], header: tuple[str, ...], wait: float | None) -> None:
+    """JRN-6: seconds, or a date that counts from the answer's own; bounded, and nothing where it is neither."""
+    port = serve(reply(*header))
+    assert Target(f"http://127.0.0.1:{port}/", b"").post(b"", {}).wait == wait
+
+
+def test_an_answer_is_bounded(serve: Callable[..., int]) -> None:
+    """JRN-6: of a body only what was asked for is kept, and nothing where nothing was."""
+    text = reply(body="x" * 5000)
+    target = Target(f"http://127.0.0.1:{serve(text, text)}/", b"")
+    assert target.post(b"", {}, keep=10).body == b"x" * 10
+    assert target.post(b"", {}).body == b""
+
+
+def test_a_receiver_that_drips_is_cut_off(serve: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """JRN-6: each byte comes in time, and all of them would take for ever: the whole has an end."""
+    monkeypatch.setattr(module, "WHOLE_SECONDS", 0.5)
+    port = serve(b"HTTP/1.1 200 OK\r\nX-Slow: " + b"y" * 5000, drip=0.05)
+    with pytest.raises((OSError, http.client.HTTPException)):
+        Target(f"http://127.0.0.1:{port}/", b"").post(b"", {})
+
+
+def test_abort_wakes_whoever_waits(serve: Callable[..., int]) -> None:
+    """JRN-6: a server that stops does not wait for a receiver that says nothing."""
+    port = serve(b"x" * 50, drip=5)
+    target = Target(f"http://127.0.0.1:{port}/", b"")
+    failed = threading.Event()
+
+    def post() -> None:
+        try:
+            target.post(b"", {})
+        except (OSError, http.client.HTTPException):
+            failed.set()
+
+    thread = threading.Thread(target=post)
+    thread.start()
+    while not failed.wait(0.05):
+        target.abort()
+    thread.join()
+
+
+def test_certificates_are_verified(serve: Callable[..., int]) -> None:
+    """JRN-6: an authority that is not known, and a certificate for another name, is refused; its own is taken."""
+    answer = reply()
+    port = serve(answer, answer, answer, tls=True)
+    with pytest.raises(OSError, match="certificate verify failed"):
+        Target(f"https://localhost:{port}/", b"").post(b"", {})
+    with pytest.raises(OSError, match=r"certificate verify failed|mismatch"):
+        Target(f"https://127.0.0.1:{port}/", b"", ca=authority().pem).post(b"", {})
+    assert Target(f"https://localhost:{port}/", b"", ca=authority().pem).post(b"", {}).status == 503
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://h.test/", "ftp://h.test/", "https://u:p@h.test/", "https:///x", "https://h.test:99999/",
+        "https://h.test/#x", "https://h.test/a b", "https://h.test/\r\nX: y", "https://h.test/ü",
+    ],
+)  # fmt: skip
+def test_addresses_that_cannot_be(url: str) -> None:
+    """JRN-6: clear text to elsewhere, credentials in the address, odd characters, and what is no URL."""
+    with pytest.raises(StartError):
+        Target(url, b"")
+
+
+def test_clear_text_where_it_is_allowed() -> None:
+    """JRN-6: http to loopback, or where the operator says so; a CA file has to hold certificates."""
+    assert Target("http://[::1]:9/x?y", b"").path == "/x?y"
+    assert Target("http://h.test/", b"", clear=True).host == "h.test"
+    with pytest.raises(StartError, match="PEM"):
+        Target("https://h.test/", b"", ca="nothing")
