@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.product import Product
+from tests.product import REPOSITORY, Product
 from tests.served import Served
 from tidegate.doctor.check import FAIL, OK, WARN, Check
 from tidegate.doctor.server import check_server
@@ -32,6 +34,21 @@ def rows(product: Product) -> dict[str, Check]:
     return {check.name: check for check in check_server(product.environment)}
 
 
+def told(served: Served) -> dict[str, tuple[str, str]]:
+    """Return state and text of the rows as a program of this user finds them.
+
+    A new program has no capabilities. This process has some where the tests run as an ordinary user, so that no server
+    of that user may look at it (ptrace(2), access mode checking).
+    """
+    program = (
+        "import json, os, sys; sys.path[:0] = sys.argv[1:]; from tidegate.doctor.server import check_server\n"
+        "print(json.dumps({row.name: (row.state, row.what) for row in check_server(os.environ)}))"
+    )
+    argv = [sys.executable, "-c", program, str(REPOSITORY / "src")]
+    done = subprocess.run(argv, env=served.product.environment, capture_output=True, check=True, timeout=60)
+    return {name: tuple(row) for name, row in json.loads(done.stdout).items()}
+
+
 def test_no_row_where_none_has_ever_run(tmp_path: Path) -> None:
     """SRV-5: and nothing is made by looking."""
     product = Product(tmp_path, user=False)
@@ -42,10 +59,10 @@ def test_no_row_where_none_has_ever_run(tmp_path: Path) -> None:
 def test_one_that_runs_and_one_that_ended(served: Served) -> None:
     """SRV-5: it answers with its tasks; ended as it should be there is nothing to mend."""
     assert served.tidegate("task", "create").returncode == 0
-    found = rows(served.product)
-    assert {check.state for check in found.values()} == {OK}
+    found = told(served)
+    assert {state for state, _ in found.values()} == {OK}
     assert sorted(found) == ["seal key", "server", "store"]
-    assert f"(pid {served.pid}), 1 living task, API on port {served.info['api_port']}" in found["server"].what
+    assert f"(pid {served.pid}), 1 living task, API on port {served.info['api_port']}" in found["server"][1]
     served.stop()
     assert rows(served.product)["server"] == Check("server", OK, "none runs")
 
@@ -61,11 +78,11 @@ def test_what_a_killed_one_left_is_swept(served: Served) -> None:
     assert {path.name for path in (served.state / "run").iterdir()} == {"lock", "port", "pulse"}
     assert rows(served.product)["server"].state == OK
     with Served(served.product) as again:
-        assert rows(again.product)["server"].state == OK
+        assert told(again)["server"][0] == OK
         # The neighbour: of one that lives nothing is ever taken, whatever was found before.
         assert row.mend is not None
         row.mend()
-        assert rows(again.product)["server"].state == OK
+        assert told(again)["server"][0] == OK
 
 
 def test_one_of_another_version_fails(served: Served) -> None:
