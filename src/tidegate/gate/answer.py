@@ -263,12 +263,13 @@ class Answering:
         exchange = self._exchange
         if exchange.entry is not None:
             exchange.entry.status = status
-        self.begun = True
         if framing.kind is Kind.LENGTH and framing.length == len(rest) and self._held is None:
+            self.begun = True
             self._send(out + rest)  # all of it came at once
             self._end(behind=False)
             return
         if framing.empty:
+            self.begun = True
             self._send(out)
             self._end(behind=bool(rest))
             return
@@ -276,7 +277,8 @@ class Answering:
         if body is None:
             body = make_body(framing, Reason.UPSTREAM_RESPONSE, decode=decode)
         self._body = body
-        used, spans = body.feed(rest) if rest else (0, [])
+        used, spans = body.feed(rest) if rest else (0, [])  # a body that is none from its first bytes is 502
+        self.begun = True
         self._send(b"".join((out, *spans)))
         if used < len(rest):
             self._keep_origin = False

@@ -15,7 +15,7 @@ from tidegate.policy.alternatives import posts_only, why_refused
 from tidegate.policy.paths import OVERRIDES
 from tidegate.wire.body import travels_as_trailer
 from tidegate.wire.grammar import FIELD, OWS, TOKEN, VCHAR, is_token
-from tidegate.wire.http1 import MAX_METHOD
+from tidegate.wire.http1 import MAX_METHOD, ODD_FRAMING
 from tidegate.wire.method_fields import method_fields
 
 if TYPE_CHECKING:
@@ -76,10 +76,12 @@ def fields_of_method(decision: Decision, headers: Headers, *, ends: bool) -> Met
 
 
 def misframed(headers: Headers, *, ends: bool) -> bool:
-    """Whether a request says another length than it has, as far as its fields tell (RFC 9113 section 8.1.1).
+    """Whether a request says another length than it has, as far as its fields tell (RFC 9113 section 8.1.1), or oddly.
 
     Where HTTP/1 is spoken behind the destination, a body that never came would be taken from the next request.
     """
+    if any(name in ODD_FRAMING for name, _ in headers):
+        return True
     lengths = [value for name, value in headers if name == b"content-length"]
     if not lengths:
         return False

@@ -33,6 +33,10 @@ _METHODS = {
     name.encode(): name for name in ("CONNECT", "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE")
 }
 
+# '-' and '_' are one to servers that hand fields on as variables (RFC 3875 section 4.1.18): in a request these would be
+# a second framing, which only some of them read.
+ODD_FRAMING = frozenset((b"content_length", b"transfer_encoding"))
+
 # Names as sent -> lower case, for names that passed the grammar. Bounded: a client cannot make it grow.
 _MAX_NAMES = 1024
 _names: dict[bytes, bytes] = {}
@@ -158,7 +162,7 @@ def parse_request_head(data: bytes | bytearray | memoryview, limits: Limits = DE
         raise _bad_request_line(lines[0])
     if len(target) > limits.target_bytes:
         raise WireError(Reason.TARGET_TOO_LONG, f"the target is longer than {limits.target_bytes} bytes")
-    headers, names = _fields(lines, limits)
+    headers, names = _fields(lines, limits, request=True)
     return RequestHead(method, target, version, headers, names)
 
 
@@ -222,7 +226,7 @@ def _bad_lines(raw: bytes, line: bytes, limits: Limits, *, first_line: bool) -> 
     return WireError(Reason.BAD_REQUEST, "the head does not end with one empty line")
 
 
-def _fields(lines: list[bytes], limits: Limits) -> tuple[Fields, tuple[bytes, ...]]:
+def _fields(lines: list[bytes], limits: Limits, *, request: bool = False) -> tuple[Fields, tuple[bytes, ...]]:
     # All lines but the first. One loop, hot: a dictionary look-up replaces grammar check and lower() of each name.
     if len(lines) - 1 > limits.header_fields:
         raise WireError(Reason.HEADERS_TOO_LARGE, f"there are more than {limits.header_fields} header fields")
@@ -233,13 +237,13 @@ def _fields(lines: list[bytes], limits: Limits) -> tuple[Fields, tuple[bytes, ..
         name, colon, value = line.partition(b":")
         lower = known(name)
         if lower is None or not colon:
-            lower = _new_name(name, colon, line)
+            lower = _new_name(name, colon, line, request=request)
         names.append(lower)
         headers.append((name, value.strip(OWS)))
     return tuple(headers), tuple(names)
 
 
-def _new_name(name: bytes, colon: bytes, line: bytes) -> bytes:
+def _new_name(name: bytes, colon: bytes, line: bytes, *, request: bool) -> bytes:
     if line[:1] in {b" ", b"\t"}:
         raise WireError(Reason.BAD_REQUEST, "a header line begins with a space (obsolete line folding)")
     if not line:
@@ -253,6 +257,10 @@ def _new_name(name: bytes, colon: bytes, line: bytes) -> bytes:
     if name.translate(None, TOKEN):
         raise WireError(Reason.BAD_REQUEST, "a header name has a byte that no name may have")
     lower = name.lower()
+    if lower in ODD_FRAMING:  # never remembered, so this is met each time
+        if request:
+            raise WireError(Reason.BAD_FRAMING, "a field says a length or coding with '_' in its name")
+        return lower
     if len(_names) < _MAX_NAMES and len(name) <= 64:
         _names[name] = lower
     return lower

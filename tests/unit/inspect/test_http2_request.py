@@ -96,3 +96,10 @@ def test_fields(field: tuple[bytes, bytes], good: bool) -> None:
 def test_a_length_is_said_once_and_true(lengths: list[bytes], *, ends: bool, bad: bool) -> None:
     """RFC 9113 section 8.1.1, B34: whoever speaks HTTP/1 behind the destination would wait for a body."""
     assert misframed([(b"content-length", one) for one in lengths], ends=ends) is bad
+
+
+@pytest.mark.parametrize("name", [b"content_length", b"transfer_encoding"])
+def test_no_framing_under_another_name(name: bytes) -> None:
+    """B34, RFC 3875 section 4.1.18: '-' and '_' are one to who hands fields on as variables."""
+    assert misframed([(name, b"5")], ends=False)
+    assert not misframed([(b"x_" + name, b"5")], ends=False)

@@ -116,6 +116,18 @@ def test_odd_bytes_in_a_host_are_told_as_such(host: bytes) -> None:
         assert "secret" not in caught.value.sentence()
 
 
+@pytest.mark.parametrize("name", [b"Content_Length", b"transfer_encoding", b"TRANSFER_ENCODING"])
+def test_framing_under_another_name_is_refused_each_time(name: bytes) -> None:
+    """B34, RFC 3875 section 4.1.18: '-' and '_' are one to who hands fields on as variables; of answers nobody does."""
+    field = name + b": 5\r\n\r\n"
+    assert parse_response_head(b"HTTP/1.1 200 OK\r\n" + field).names == (name.lower(),)
+    for _ in range(2):
+        with pytest.raises(WireError) as caught:
+            parse_request_head(b"GET http://a/ HTTP/1.1\r\nHost: a\r\n" + field)
+        assert caught.value.reason is Reason.BAD_FRAMING
+    parse_request_head(b"GET http://a/ HTTP/1.1\r\nHost: a\r\nX_" + field)
+
+
 @pytest.mark.parametrize(
     "field",
     [
