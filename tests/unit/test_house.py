@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "questions": {"model"},
     "journal": {"model"},
     "state": {"model"},
+    "tools": {"model", "policy", "wire", "inspect", "holds"},
 }
 MAY_IMPORT["runtime"] = set(MAY_IMPORT)
 MAY_IMPORT["server"] = set(MAY_IMPORT)

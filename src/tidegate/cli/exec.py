@@ -37,6 +37,7 @@ with a network and processes of its own.
   --hold NAME             as with run; with docker and podman its options for containers, too
   --capture MODE          as with run
   --share PATH[:ro]       as with run
+  --tool NAME             as with run: a tool of yours, for this command
   --ask                   as with run
   --wait                  what needs approval waits for whoever watches the server
   --no-selftest           do not prove the fence before the command starts
@@ -52,7 +53,7 @@ exit status: as with run
 _OPTIONS = frozenset((
     "--no-network", "--open-network", "--hold", "--image", "--transport", "--relay-image",
     "--container-option", "--capture",
-    "--share", "--ask", "--wait", "--no-selftest", "--quiet", "-q", "--report", "--status-file",
+    "--share", "--tool", "--ask", "--wait", "--no-selftest", "--quiet", "-q", "--report", "--status-file",
     "--fail-on-refusal", "--help", "-h",
 ))  # fmt: skip
 
@@ -131,6 +132,7 @@ def _enter(folder: str, dev: int, ino: int) -> None:
 
 
 def _held(told: dict[str, Any], options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: ServerLink) -> Ended:
+    from tidegate.cli.run_tools import with_named_tools
     from tidegate.runtime.hold_choice import choose_hold
     from tidegate.runtime.policy_sources import is_strict
     from tidegate.runtime.task import run_behind_gate, run_without_gate
@@ -149,4 +151,7 @@ def _held(told: dict[str, Any], options: RunOptions, stdio: StdioPlan, inbox: Si
     hold = choose_hold(options.hold, state_folder(os.environ), clock)
     if not hold.has_gate:
         return followed(order, lambda keys: run_without_gate(order, hold, stdio, inbox, keys, link))
-    return followed(order, lambda keys: run_behind_gate(order, None, hold, link, stdio, inbox, clock, keys))
+    order, tooled = with_named_tools(options.tools, order, told["files"], link)
+    return followed(
+        order, lambda keys: tooled(lambda: run_behind_gate(order, None, hold, link, stdio, inbox, clock, keys))
+    )

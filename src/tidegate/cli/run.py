@@ -168,6 +168,7 @@ def _without_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, ser
 def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: Link) -> Ended:
     from tidegate.cli.inspection_packages import ensure_for
     from tidegate.cli.run_agent import agent_of, as_looked_at, with_keys
+    from tidegate.cli.run_tools import with_named_tools
     from tidegate.runtime.hold_choice import choose_hold
     from tidegate.runtime.policy_sources import is_strict, option_layer, policy_in_force
     from tidegate.runtime.task import run_behind_gate
@@ -215,7 +216,10 @@ def _with_gate(options: RunOptions, stdio: StdioPlan, inbox: SignalInbox, link: 
     hold = choose_hold(options.hold, state_folder(os.environ), clock)
     ensure_for(policy, say, secrets=bool(order.secrets))
     order = with_keys(order, policy, agent, options.hold)
-    return followed(order, lambda keys: run_behind_gate(order, policy, hold, link, stdio, inbox, clock, keys))
+    order, tooled = with_named_tools(options.tools, order, policy.files, link)
+    return followed(
+        order, lambda keys: tooled(lambda: run_behind_gate(order, policy, hold, link, stdio, inbox, clock, keys))
+    )
 
 
 def followed(order: Order, act: Callable[[SshKeys | None], Ended]) -> Ended:

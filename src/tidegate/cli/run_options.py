@@ -53,6 +53,8 @@ what it may reach
 what it may touch
   --secret NAME           let it use this secret of yours (tidegate secret set) and not have it: a variable holds a
                           stand-in, which becomes the value on the way to the secret's hosts (may be repeated)
+  --tool NAME             let it call this tool of yours: a program that runs outside for it, offered as plain HTTP and
+                          as MCP at http://tools.tidegate.internal/ (may be repeated)
   --ssh-key KEY:HOST      offer an ssh agent that signs with this key for logins at HOST (may be repeated); the key
                           itself stays outside
   --share PATH[:ro]       show PATH to the command (its /tmp, /run and /dev are its own)
@@ -91,11 +93,12 @@ _VALUED = (
     "--allow", "--deny", "--ask-for", "--policy", "--profile", "--registries", "--harness", "--phase", "--share",
     "--files", "--hold", "--capture", "--publish", "--secret", "--ssh-key", "--log", "--report", "--status-file",
     "--wait-for", "--image", "--transport", "--container-option", "--relay-image",
+    "--tool",
 )  # fmt: skip
 _FOR_A_CONTAINER = ("--image", "--transport", "--container-option", "--relay-image")
 _FOR_A_GATE = (
     "--capture", "--allow", "--deny", "--ask-for", "--policy", "--profile", "--registries", "--harness",
-    "--fail-on-refusal", "--ask", "--wait", "--wait-for", "--secret",
+    "--fail-on-refusal", "--ask", "--wait", "--wait-for", "--secret", "--tool",
 )  # fmt: skip
 _NOT_PUBLISHED = {
     "open": "the command's servers are this machine's own: connect to them as they are",
@@ -133,6 +136,7 @@ class RunOptions(Value):
     shares: tuple[Share, ...] = ()
     ssh_keys: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
     files: str = ""
     hold: str = "netns"
     hold_is_named: bool = False
@@ -247,6 +251,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         shares=tuple(_share(text) for text in given.get("--share", ())),
         ssh_keys=tuple(given.get("--ssh-key", ())),
         secrets=tuple(dict.fromkeys(given.get("--secret", ()))),
+        tools=tuple(dict.fromkeys(given.get("--tool", ()))),
         files=files,
         hold=hold,
         hold_is_named=named,

@@ -18,6 +18,7 @@ from tidegate.gate.budget import Budget
 from tidegate.gate.record import Entry
 from tidegate.model.destination import Destination
 from tidegate.model.reason import Reason
+from tidegate.model.tools import NAME as TOOLS
 from tidegate.model.verdict import How
 from tidegate.policy.decide import decide
 from tidegate.policy.reach import could_reach
@@ -114,7 +115,7 @@ class Names:
 
     def _forward(self, query: Query, host: Host, limit: int) -> bytes:
         task = self._task
-        if not could_reach(task.policy, host, task.phase):
+        if not (could_reach(task.policy, host, task.phase) or (task.tools is not None and host.text == TOOLS)):
             decision = decide(task.policy, Destination(host, _ANY_PORT), task.phase)
             self._refuse(decision, query.kind)
             return dns_answer.no_name(query, f"{decision.reason.sentence} ({decision.name})", limit)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from tidegate.addresses.admission import admit, admit_unresolved
 from tidegate.gate.idle_ends import IdleEnds
+from tidegate.gate.tool_door import is_tools, tools_decision
 from tidegate.model.decision import Decision
 from tidegate.model.destination import Destination
 from tidegate.model.reason import Reason
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tidegate.addresses.surroundings import Surroundings
     from tidegate.gate.request import Request
     from tidegate.gate.synthetic import Synthetic
+    from tidegate.gate.tool_door import ToolDoor
     from tidegate.model.rule import Rule
     from tidegate.model.seams import Asker, Inspector, Recorder, Secrets
     from tidegate.policy.policy import Policy
@@ -123,7 +125,7 @@ class GateTask:
     __slots__ = (
         "_meters", "_plans", "agent", "asks", "captured", "clients", "connections", "family", "heads", "id",
         "idle_ends", "inspector", "met", "paused", "phase", "policy", "recorder", "redirects", "requests", "secrets",
-        "synthetic",
+        "synthetic", "tools",
     )  # fmt: skip
 
     def __init__(
@@ -156,6 +158,7 @@ class GateTask:
         self.synthetic: Synthetic | None = None  # the names it looked up, once something captures its connections
         self.inspector: Inspector | None = None  # reads inside TLS, where a rule asks for that
         self.secrets: Secrets | None = None  # where it was given some (INS-5)
+        self.tools: ToolDoor | None = None  # what it reaches at the name of its tools (SRV-6)
         self.redirects: dict[Destination, Destination] = {}  # where hosts that are read sent it lately (redirected.py)
         self._plans: dict[tuple[str, int], Plan] = {}
         self._meters: dict[Rule, Meter] = {}
@@ -208,6 +211,8 @@ class GateTask:
             if len(self._plans) >= PLANS:
                 self._forget()
             decision = decide(self.policy, destination, self.phase)
+            if self.tools is not None and is_tools(destination):
+                decision = tools_decision(decision, destination, self.phase)
             if self.paused:
                 decision = decision.refuse(Reason.PAUSED, fix="")
             plan = self._plans[key] = Plan(decision)

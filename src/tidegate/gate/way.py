@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from tidegate.gate.dial import Dial, DialError
 from tidegate.gate.states import Stage
+from tidegate.gate.tool_door import is_tools
 from tidegate.model.address_class import AddressClass
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import Verdict
@@ -128,6 +129,14 @@ class Way:
             self._refuse(limited)
             return
         destination = decision.destination
+        tools = self.task.tools
+        if tools is not None and is_tools(destination):
+            sock = tools.connect()
+            if sock is None:
+                self._refuse(Reason.UPSTREAM_REFUSED)
+            else:
+                self.traveller.reached(decision, sock, "", b"")
+            return
         if gate.upstream is not None:
             self.proxy = gate.upstream.route(destination, tunnel=self.tunnel)
         packed = destination.host.packed

@@ -37,6 +37,7 @@ MET = "met"  # stands for one service of this machine (HLD-10)
 SSH_AGENT = "ssh-agent"  # a unix socket, at SSH_AUTH_SOCK
 _OWNER = "owner-"
 ANNOUNCED = "announced"  # where the watcher says who comes to the proxy, where others could (gate/announced.py)
+TOOLS = "tools"  # our end of the channel to what answers for the task's tools (gate/tool_door.py); no hold makes it
 TURNED_AWAY = "turned-away"  # netlink: what failed at once
 
 # Services of this machine that rules let a task reach, met at the same place of its own loopback. What stands for the

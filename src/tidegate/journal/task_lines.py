@@ -10,7 +10,8 @@ from tidegate.model.host import bracketed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from tidegate.journal.refusals import Line
 
@@ -41,6 +42,11 @@ def secrets_given(exec_: str, names: Sequence[str]) -> Line:
 def secret_used(exec_: str, name: str, host: str, port: int) -> Line:
     """A secret was used at this host, for the first time by this command."""
     return "secret.used", {"exec": exec_, "secret": name, "host": f"{bracketed(host)}:{port}"}
+
+
+def tool_called(exec_: str, tool: str, how: Mapping[str, Any]) -> Line:
+    """A tool was called by this command, or would have been: how it ended, sizes and seconds, and no value (SRV-6)."""
+    return "tool.called", {"exec": exec_, "tool": tool, **how}
 
 
 def exec_ended(exec_: str, connections: int) -> Line:

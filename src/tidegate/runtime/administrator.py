@@ -34,30 +34,41 @@ def administrator_layer() -> PolicyLayer | None:
         StartError: when it cannot be read, or someone else could have written it.
         UsageError: when its text is wrong.
     """
+    data = read_administrators(FILE, "policy")
+    if data is None:
+        return None
+    from tidegate.model.rule import Layer
+    from tidegate.policy.loader import load_policy
+
+    return load_policy(data, FILE, Layer.ADMINISTRATOR)
+
+
+def read_administrators(path: str, what: str) -> bytes | None:
+    """Return the bytes of a file in the administrator's folder, None where there is none; `what` is what it is to them.
+
+    Raises:
+        StartError: when it cannot be read, or someone else could have written it.
+    """
+    whose = f"the administrator's {what}"
     try:
-        fd = os.open(FILE, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
     except OSError as error:
         why = "it is a symbolic link" if error.errno == errno.ELOOP else os.strerror(error.errno or errno.EIO)
-        raise StartError(
-            f"the administrator's policy {FILE} cannot be read: {why}",
-            fix="ask who administers this machine",
-            code=_CODE,
-        ) from None
+        fix = "ask who administers this machine"
+        raise StartError(f"{whose} {path} cannot be read: {why}", fix=fix, code=_CODE) from None
     try:
-        _require_roots_own(FOLDER, os.stat(FOLDER), stat.S_ISDIR)
-        _require_roots_own(FILE, os.fstat(fd), stat.S_ISREG)
+        folder = os.path.dirname(path)
+        _require_roots_own(whose, folder, os.stat(folder), stat.S_ISDIR)
+        _require_roots_own(whose, path, os.fstat(fd), stat.S_ISREG)
         with open(fd, "rb", closefd=False) as file:
             data = file.read(_BYTES + 1)
     finally:
         os.close(fd)
     if len(data) > _BYTES:
-        raise StartError(f"the administrator's policy {FILE} is larger than 8 MiB", fix="name fewer hosts", code=_CODE)
-    from tidegate.model.rule import Layer
-    from tidegate.policy.loader import load_policy
-
-    return load_policy(data, FILE, Layer.ADMINISTRATOR)
+        raise StartError(f"{whose} {path} is larger than 8 MiB", fix="write less", code=_CODE)
+    return data
 
 
 def refuse_what_is_locked(name: str, shown: str, layer: PolicyLayer | None = None) -> None:
@@ -73,13 +84,13 @@ def refuse_what_is_locked(name: str, shown: str, layer: PolicyLayer | None = Non
         )
 
 
-def _require_roots_own(path: str, found: os.stat_result, kind: Callable[[int], bool]) -> None:
+def _require_roots_own(whose: str, path: str, found: os.stat_result, kind: Callable[[int], bool]) -> None:
     if not kind(found.st_mode):
-        what, fix = "is not what it should be", f"make {FILE} a file in a folder"
+        what, fix = "is not what it should be", "make it a file in a folder"
     elif found.st_uid:
         what, fix = f"belongs to uid {found.st_uid}", f"chown root {path}"
     elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         what, fix = "can be changed by others than root", f"chmod go-w {path}"
     else:
         return
-    raise StartError(f"the administrator's policy: {path} {what}", fix=fix, code=_CODE)
+    raise StartError(f"{whose}: {path} {what}", fix=fix, code=_CODE)

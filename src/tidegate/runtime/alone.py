@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tidegate.journal.actions import ActionLog
     from tidegate.journal.refusals import Line, RefusalLines
     from tidegate.model.event import Event
+    from tidegate.runtime.served import Served
 
 BY = "the command line"
 
@@ -97,6 +98,11 @@ class AloneBook:
             self._waiting.append(task_lines.secret_used(self._exec, name, host, port))
 
         vault.used = used
+
+    def hear_tools(self, served: Served) -> None:
+        """Each call of a tool of the task is a line (SRV-6)."""
+        if served.tools is not None:
+            served.tools.called = lambda tool, how: self._waiting.append(task_lines.tool_called(self._exec, tool, how))
 
     def tick(self) -> None:
         """Write what waits, and the counts whose time has come. Called about once a second."""

@@ -130,7 +130,7 @@ class Comeback:
             null = os.open("/dev/null", os.O_RDWR)
             for standard in range(3):
                 os.dup2(null, standard)
-            control.close_all_but((wire, *self._task.kept))
+            control.close_all_but((wire, *self._task.kept, *((self._link.tools,) if self._link.tools >= 0 else ())))
             link = self._find(wire)
             ahead = link.ahead()
             for at in range(0, len(ahead), _HEX):

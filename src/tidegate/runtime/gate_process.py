@@ -247,9 +247,11 @@ class _Serving:
 
     def _serve(self, phase: str, sockets: TaskSockets) -> Served:
         order = self._order
-        return self._serve_sockets(
+        served = self._serve_sockets(
             self._gate, self._task, sockets, order["own_names"], self._doors, order["met"][phase]
         )
+        self._alone.hear_tools(served)
+        return served
 
     # What the front says.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import select
 
+from tidegate.holds.inside import TOOLS
 from tidegate.model.errors import StartError
 from tidegate.runtime.channel import LENGTH, ChannelClosedError, send
 from tidegate.runtime.outcome import GATE_GONE, GATE_GONE_LATE
@@ -53,6 +54,7 @@ class Link:
         self.variables: dict[str, str] = {}  # of the task, where values of secrets are covered; likewise (INS-5)
         self.own: tuple[str, ...] = ()  # those of them that hold the stand-ins
         self.secrets: tuple[str, ...] = ()  # names of secrets that are still to be asked for (`cover`)
+        self.tools = -1  # our end of the channel to what answers for the command's tools (tool_link.py)
         self.on_question: Callable[[Sequence[Any]], None] | None = None  # hears of questions, where they are asked here
 
     def dumps(self, value: Any) -> bytes:
@@ -73,7 +75,8 @@ class Link:
 
     def deliver(self, sockets: TaskSockets) -> None:
         """Hand over the sockets made inside the task's namespace; connections to them wait for the gate."""
-        self._say(("sockets", sockets.roles), sockets.descriptors)
+        roles, descriptors = self._with_tools(sockets)
+        self._say(("sockets", roles), descriptors)
 
     def confirm(self) -> None:
         """Wait until the gate serves the listener."""
@@ -95,7 +98,13 @@ class Link:
 
     def follow(self, phase: str, sockets: TaskSockets) -> None:
         """Hand over the sockets of the task's next hold, which is in this phase. The one before has ended."""
-        self._say(("next", phase, sockets.roles), sockets.descriptors)
+        roles, descriptors = self._with_tools(sockets)
+        self._say(("next", phase, roles), descriptors)
+
+    def _with_tools(self, sockets: TaskSockets) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        if self.tools < 0:
+            return sockets.roles, sockets.descriptors
+        return (*sockets.roles, TOOLS), (*sockets.descriptors, self.tools)
 
     def confirm_next(self) -> None:
         """Wait until the gate serves those."""

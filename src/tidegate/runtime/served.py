@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from tidegate.gate.tool_door import ToolDoor
 from tidegate.holds import inside
 from tidegate.model.errors import StartError
 from tidegate.model.reason import Reason
@@ -33,6 +34,7 @@ class Served:
         self.listeners: list[Listener] = []
         self.capture: Capture | None = None
         self.logs: list[TurnedAway | Announced] = []
+        self.tools: ToolDoor | None = None
         self.warning = ""  # what is not recorded of this command, for whoever started it
         self._user = 0
 
@@ -60,6 +62,9 @@ class Served:
         if self.capture is not None:
             self._gate.remove_capture(self.capture, cut=cut)
         self.logs, self.listeners, self.capture = [], [], None
+        tools, self.tools = self.tools, None
+        if tools is not None:
+            tools.close()
         user, self._user = self._user, 0
         if user and self._gate.around is not None:
             self._gate.around.leave(user)
@@ -106,7 +111,10 @@ def serve_sockets(
             _serve_met(gate, task, sockets, met, served, left)
         for fd in sockets.of(inside.ANNOUNCED):
             _serve_announced(gate, task, fd, served, left)
-        known = {inside.PROXY, inside.MOULD, inside.MET, inside.ANNOUNCED}
+        for fd in sockets.of(inside.TOOLS):
+            served.tools = ToolDoor(gate, fd, task)
+            left.remove(fd)
+        known = {inside.PROXY, inside.MOULD, inside.MET, inside.ANNOUNCED, inside.TOOLS}
         if not known.issuperset(one for one in sockets.roles if one != role):
             _serve_capture(gate, task, sockets, own_names, served, left)
         if belongs is not None:

@@ -91,6 +91,7 @@ class ServerLink(Link):
 
     def rejoin(self, before: ServerLink) -> dict[str, Any]:
         """Tell this server of what `before` told the one that is gone; return what it says of the task."""
+        self.tools = before.tools
         word, order = before._order
         answer: dict[str, Any] = self._ask([word, {**order, "version": __version__, "again": True}], "ready")
         self.known = True

@@ -85,6 +85,7 @@ class Order(Value):
     strict: bool = False
     ask: str = NO_ONE
     state: str = ""
+    tools: tuple[str, ...] = ()
     wait_seconds: int | None = None
     setup: tuple[str, ...] = ()
     ports: Mapping[str, tuple[int, ...]] = {}
@@ -253,6 +254,10 @@ def _environment_of(order: Order, hold: Hold, link: Link, port: int, own: tuple[
         given = (*order.secrets, *order.keys)
         stand_ins = {name: link.variables[name] for name in link.own or (secret.variable for secret in given)}
         caller = in_container(hold, order.container, caller) | stand_ins
+    if order.tools:
+        from tidegate.model.tools import URL, VARIABLE
+
+        caller |= {VARIABLE: URL}
     return task_environment(
         caller,
         task=order.task,

@@ -177,6 +177,10 @@ class Ledger:
         """A command has used a secret at a host for the first time. On the gate's thread."""
         self._write(exec_.task.id, task_lines.secret_used(exec_.id, name, host, port))
 
+    def tool_called(self, exec_: Exec, tool: str, how: Mapping[str, Any]) -> None:
+        """A command has called a tool of its. On the gate's thread."""
+        self._write(exec_.task.id, task_lines.tool_called(exec_.id, tool, how))
+
     def settle(self, task: Living, by: str, *verdicts: Verdict) -> None:
         """What the task may reach has changed: end its questions to which these verdicts are the answer now.
 

@@ -196,6 +196,7 @@ class Exec:
         self.gate_task: GateTask | None = None
         self.books: ExecBooks | None = None
         self.agent = False  # whether it is what the task was made for, with the hosts and keys of an agent (POL-12)
+        self.tool_called: Callable[[str, dict[str, Any]], None] | None = None  # hears of calls of its tools
         self.vault: Vault | None = None  # where its task has secrets, once their values are there
         self.met: dict[str, tuple[tuple[str, int], ...]] = {}  # by phase: services of this machine that are met inside
         self._served: Served | None = None
@@ -288,6 +289,8 @@ class Exec:
 
     def _serve(self, gate: Gate, task: GateTask, sockets: TaskSockets, own_names: tuple[str, ...]) -> Served:
         served = serve_sockets(gate, task, sockets, own_names, self._doors, self.met.get(task.phase.value, ()))
+        if served.tools is not None:
+            served.tools.called = self.tool_called
         if sockets.of(MOULD):
             self._doors = []  # they are its own now
         return served

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidegate.holds.hold import WITHOUT_GATE
@@ -244,6 +245,7 @@ class Register:
             started_at=self._clock(),
             say=say,
         )
+        exec_.tool_called = partial(self._ledger.tool_called, exec_)
         task.execs[exec_.id] = exec_
         self._ledger.exec_started(exec_)
         self.tell(task)

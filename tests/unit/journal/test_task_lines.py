@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.journal.task_lines import created, exec_started, logged
+from tidegate.journal.task_lines import created, exec_started, logged, tool_called
 
 SECRET = "hunter2"
 
@@ -48,3 +48,9 @@ def test_lines_have_no_secret_of_the_command() -> None:
     assert [kind for kind, _ in lines] == ["task.created", "exec.started", "open.network"]
     assert SECRET not in str(lines)
     assert len(exec_started("t-1", command, "netns")) == 1
+
+
+def test_a_call_of_a_tool_is_a_line() -> None:
+    """SRV-6: the command, the tool and how it ended."""
+    line = tool_called("t-1", "charge", {"result": "ok", "status": 0})
+    assert line == ("tool.called", {"exec": "t-1", "tool": "charge", "result": "ok", "status": 0})

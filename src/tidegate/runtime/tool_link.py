@@ -1,0 +1,182 @@
+"""The keeper of a command's tools, as its front knows it (SRV-6): begun before the hold is built, ended with the task.
+
+The keeper is a child of the front: what a tool runs has the person's rights, environment and folder rights, and never
+those of a server or a gate. The front gives the gate one end of a channel (link.tools) and keeps `life`, whose end is
+the end of the keeper and of all that it runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import time
+from _socket import AF_UNIX, SHUT_WR, SOCK_CLOEXEC, SOCK_STREAM, socketpair
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from socket import socket
+    from typing import NoReturn
+
+    from tidegate.runtime.link import Link
+    from tidegate.runtime.task import Ended, Order
+    from tidegate.tools.declaration import Tool
+    from tidegate.tools.program import Ran
+
+_PATIENCE = 5.0  # seconds for a keeper to end what runs
+_MOST_LOG = 1 << 20  # bytes of what tools said on standard error, of one task
+LOG = "tools.log"
+
+
+def with_tools(order: Order, tools: Sequence[Tool], link: Link, act: Callable[[], Ended]) -> Ended:
+    """Act while the tools of the order are offered through this link; say afterwards what was called."""
+    if not tools:
+        return act()
+    keeper = ToolKeeper(order, tools)
+    link.tools = keeper.channel.fileno()
+    try:
+        ended = act()
+        return ended.replace(signed=(*ended.signed, *keeper.finish()))
+    finally:
+        link.tools = -1
+        keeper.finish()
+
+
+class ToolKeeper:
+    """See the head of the file. `channel` is the gate's end."""
+
+    def __init__(self, order: Order, tools: Sequence[Tool]) -> None:
+        from socket import SOCK_SEQPACKET
+        from socket import socketpair as pair
+
+        from tidegate.runtime.state import make_task_folder
+
+        self._log = os.path.join(make_task_folder(order.state, order.task), LOG)
+        self._lines: list[str] | None = None
+        self.channel, theirs = pair(AF_UNIX, SOCK_SEQPACKET)
+        self._life, life = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC)
+        front = os.getpid()
+        self._pid = os.fork()
+        if self._pid == 0:
+            _be_keeper(front, theirs, life.detach(), self._log, order, {tool.name: tool for tool in tools})
+        theirs.close()
+        life.close()
+
+    def finish(self) -> list[str]:
+        """End it and what it runs; return lines about what was called. Later calls do nothing."""
+        if self._lines is not None:
+            return []
+        self._lines = []
+        self.channel.close()
+        self._life.shutdown(SHUT_WR)
+        said, until = b"", time.monotonic() + _PATIENCE
+        while select.select((self._life,), (), (), max(0.0, until - time.monotonic()))[0]:
+            piece = self._life.recv(1 << 16)
+            if not piece:
+                break
+            said += piece
+        else:
+            os.kill(self._pid, 9)  # its workers and their programs go with it (PR_SET_PDEATHSIG)
+        self._life.close()
+        os.waitpid(self._pid, 0)
+        return lines_of(json.loads(said) if said else {}, self._log)
+
+
+def lines_of(counts: dict[str, dict[str, int]], log: str) -> list[str]:
+    """Return what a person is told: a line for each tool that was called."""
+    lines = []
+    for name, how in sorted(counts.items()):
+        calls = sum(how.values())
+        others = ", ".join(f"{count} {word}" for word, count in sorted(how.items()) if word != "ok")
+        lines.append(f"tool: {name} · {calls} call{'s' if calls != 1 else ''}{f' ({others})' if others else ''}")
+    if counts and os.path.exists(log):
+        lines.append(f"tool: what they said on standard error is in {log}")
+    return lines
+
+
+def _be_keeper(front: int, channel: socket, life: int, log: str, order: Order, tools: dict[str, Tool]) -> NoReturn:
+    try:
+        import signal
+        from contextlib import suppress
+
+        from tidegate.holds.control import close_all_but
+        from tidegate.holds.init import fresh_signals
+        from tidegate.holds.linux import PR_SET_PDEATHSIG, prctl
+        from tidegate.inspect.strict_json import read  # noqa: F401 - workers need it, and are forked from here
+        from tidegate.tools.keeper import Keeper
+
+        fresh_signals()
+        signal.signal(signal.SIGTERM, lambda *_: _stop())
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        os.setsid()  # Ctrl-C is for the command
+        null = os.open("/dev/null", os.O_RDWR)
+        for standard in range(3):
+            os.dup2(null, standard)
+        close_all_but((channel.fileno(), life))
+        if os.getppid() != front:
+            os._exit(0)
+        os.chdir("/")
+
+        def start(tool: Tool, data: bytes, ends: int) -> Ran:
+            ran = _start(order, tool, data, ends)
+            _note(log, tool, ran)
+            return ran
+
+        keeper = Keeper(channel, life, tools, start)
+        with suppress(SystemExit):
+            keeper.serve()
+        os.write(life, json.dumps(keeper.counts).encode("ascii"))
+    finally:
+        os._exit(0)
+
+
+def _stop() -> NoReturn:
+    raise SystemExit
+
+
+def _start(order: Order, tool: Tool, data: bytes, life: int) -> Ran:
+    from tidegate.model.errors import TidegateError
+    from tidegate.tools.program import Ran, run
+
+    more = {"TIDEGATE_TASK": order.task, "TIDEGATE_TOOL": tool.name}
+    if tool.secrets:
+        from tidegate.runtime.inspection import keep_no_core
+        from tidegate.runtime.secret_sources import value_of
+        from tidegate.runtime.secret_store import load
+
+        keep_no_core()
+        try:
+            for name in tool.secrets:
+                stored = load(order.state, name)
+                more[stored.variable] = os.fsdecode(value_of(stored, order.state, order.environ, asker=life))
+        except TidegateError as error:
+            return Ran("not-started", 0, b"", str(error).encode(), 0.0)
+    return run(
+        tool.command,
+        os.path.realpath(tool.command[0]),
+        data,
+        order.environ,
+        names=tool.env,
+        more=more,
+        seconds=tool.timeout_seconds,
+        most=tool.max_output_bytes,
+        life=life,
+    )
+
+
+def _note(log: str, tool: Tool, ran: Ran) -> None:
+    """Keep what it said on standard error for the person, where no task reads it."""
+    from tidegate.tools.calls import shown
+
+    if not ran.errors:
+        return
+    try:
+        fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            if os.fstat(fd).st_size < _MOST_LOG:
+                os.write(fd, f"[{tool.name}: {ran.why}]\n{shown(ran.errors)}\n".encode())
+        finally:
+            os.close(fd)
+    except OSError:
+        return  # a full disk stops no tool
