@@ -52,6 +52,7 @@ HEAVY = {
 LEAN_ROOMS = ("model", "addresses", "wire", "gate", "holds", "journal")
 IMPORTED_LATER = {
     "journal/readback.py",  # by `tidegate events`
+    "journal/contacts.py",  # by `tidegate policy learn` and `new-hosts`
     *(
         f"journal/{name}.py" for name in ("actions", "chain", "heads", "refusals", "segments", "verify")
     ),  # by the server

@@ -52,7 +52,7 @@ def events(
         for name in task_folders(state):
             click.echo(name)
         return 0
-    name = "" if log else _task(state, task)
+    name = "" if log else find_task(state, task)
     path = log or os.path.join(state, "tasks", name, LOG_NAME)
     torn = any_shown = 0
     try:
@@ -80,7 +80,12 @@ def events(
     return 0
 
 
-def _task(state: str, prefix: str | None) -> str:
+def find_task(state: str, prefix: str | None) -> str:
+    """Return the id of the task that begins so; the newest where nothing is said.
+
+    Raises:
+        TidegateError: where there is none, or more than one.
+    """
     names = task_folders(state)
     if not names:
         raise TidegateError("there is no task on record", fix="tidegate run -- COMMAND makes one")

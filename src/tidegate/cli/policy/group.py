@@ -7,6 +7,8 @@ import click
 from tidegate.cli.policy.check import check
 from tidegate.cli.policy.diff import diff
 from tidegate.cli.policy.explain import explain
+from tidegate.cli.policy.learn import learn
+from tidegate.cli.policy.new_hosts import new_hosts
 from tidegate.cli.policy.show import show
 from tidegate.cli.policy.test import test
 from tidegate.cli.policy.trust import trust, untrust
@@ -14,7 +16,9 @@ from tidegate.cli.policy.trust import trust, untrust
 
 def make_policy_group() -> click.Group:
     """Return the group with its commands."""
-    group = click.Group("policy", help="Read, explain, compare and test policies. Nothing is started or looked up.")
-    for command in (check, explain, show, diff, test, trust, untrust):
+    group = click.Group(
+        "policy", help="Read, explain, compare, test and learn policies. Nothing is started or looked up."
+    )
+    for command in (check, explain, show, diff, test, learn, new_hosts, trust, untrust):
         group.add_command(command)
     return group

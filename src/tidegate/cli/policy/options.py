@@ -91,15 +91,16 @@ def policy_of_options(
     return policy
 
 
-def policy_of_file(path: str, *, folder: bool = False) -> Policy:
-    """Return the policy that one file makes by itself.
+def policy_of_file(path: str, *, folder: bool = False, harness: str = "") -> Policy:
+    """Return the policy that one file makes by itself, with the hosts of an agent where one is named.
 
     Raises:
         UsageError: when it cannot be read, or with all errors of its text.
     """
     layer = load_policy(read_policy_file(path), path, Layer.FOLDER if folder else Layer.COMMAND_LINE, folder=folder)
+    agent = Agent(with_held_keys(find_harness(harness), os.environ)).layer(None) if harness else None
     try:
-        return join(layer)
+        return join(layer) if agent is None else join(layer, agent)
     except RuleError as error:
         raise UsageError(f"{on_screen(path, 200)}: {error.what}", fix=error.advice) from None
 
