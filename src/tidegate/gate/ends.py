@@ -57,8 +57,8 @@ class Ends:
 
     __slots__ = (
         "allowance", "answer", "between", "body", "buffer", "client", "closed", "deadline", "decision", "ending",
-        "entry", "fd", "gate", "keep", "listener", "meter", "more", "origin", "request", "seen", "sock", "source",
-        "task", "touched", "watched", "way",
+        "entry", "fd", "gate", "keep", "listener", "meter", "more", "origin", "request", "seen", "silence", "sock",
+        "source", "task", "touched", "watched", "way",
     )  # fmt: skip
 
     def __init__(self, gate: Gate, listener: Door, sock: socket, *, watched: bool) -> None:
@@ -76,6 +76,7 @@ class Ends:
         self.ending = False  # its end was announced
         self.deadline: Timer | None = None
         self.between: Timer | None = None
+        self.silence: Timer | None = None  # while an answer is awaited; it outlives it, and looks when it ends
         self.touched = 0.0
         self.origin: Origin | None = None
         self.way: Way | None = None
@@ -240,6 +241,9 @@ class Ends:
         if self.between is not None:
             self.between.cancel()
             self.between = None
+        if self.silence is not None:
+            self.silence.cancel()
+            self.silence = None
 
     def disarm(self) -> None:
         """Stop it."""
@@ -247,12 +251,20 @@ class Ends:
             self.deadline.cancel()
             self.deadline = None
 
+    def watch_silence(self) -> None:
+        """See that what is under way does not stand still. One clock serves many requests: most end long before it."""
+        seconds = self.task.policy.limits.idle_seconds
+        if seconds and self.silence is None:
+            self.silence = self.gate.reactor.after(seconds, self.idle, self)
+
     def idle(self) -> None:
         """Nothing moved for a while; both directions count (B52)."""
+        self.silence = None
         seconds = self.task.policy.limits.idle_seconds
+        if self.answer is None or not seconds:
+            return  # nothing is under way; the next request watches anew
         left = self.touched + seconds - self.gate.reactor.now
-        self.deadline = None
         if left <= 0:
             self.abort(Reason.IDLE_TIMEOUT)
         else:
-            self.arm(remaining(left, seconds), self.idle)
+            self.silence = self.gate.reactor.after(remaining(left, seconds), self.idle, self)

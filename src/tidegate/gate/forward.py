@@ -288,14 +288,12 @@ class Exchange(Ends):
         entry = self.entry
         assert entry is not None, "a request is recorded"
         entry.address = origin.address
-        now = self.touched = origin.used_at = self.gate.reactor.now
+        self.touched = origin.used_at = self.gate.reactor.now
         self.meter, self.allowance = self.task.meters(decision, self.gate.asker)
         proxy = origin.proxy
         self.answer = Answering(self, request, proxied=proxy is not None)
-        seconds = self.task.policy.limits.idle_seconds
-        if seconds:
-            self.touched = now
-            self.arm(seconds, self.idle)
+        if self.silence is None:
+            self.watch_silence()
         data = request.out if proxy is None else request.for_proxy(proxy)
         if send_up(self, origin, data) and self.body is not None:
             upload(self)
@@ -336,8 +334,6 @@ class Exchange(Ends):
         if close or self.body is not None:
             self.say_last(b"")
         else:
-            if self.deadline is not None:
-                self.disarm()
             self.next_request()
 
     def switch(self, rest: bytes) -> None:

@@ -100,7 +100,7 @@ class InnerExchange(Exchange):
             up.wake(mask)
             if self.answer is None and self._only_tls_speaks(up):
                 mask &= OUT
-        super().ready(fd, mask)
+        Exchange.ready(self, fd, mask)  # hot: super() makes an object each time, here and below
         up = self.up
         if up is None:
             return  # it was let go, and the next request makes another
@@ -121,7 +121,7 @@ class InnerExchange(Exchange):
 
     def receive(self) -> bytes | None:
         """Read from the client."""
-        data = super().receive()
+        data = Exchange.receive(self)
         if self.down.ended:
             self.ending = True
             self.more = self.more or bool(data)  # no event tells of the end that was read with these bytes
@@ -255,10 +255,11 @@ class InnerExchange(Exchange):
 
     def next_request(self) -> None:
         """The last exchange is complete; the connection waits for the next request."""
-        self._let_go()
+        if self._look is not None or self._held is not None:
+            self._let_go()
         if self.origin is not None:
             self.origin.fresh = False
-        super().next_request()
+        Exchange.next_request(self)
         self._wait()
 
     def complete(self, *, keep_origin: bool, close: bool) -> None:
@@ -268,7 +269,7 @@ class InnerExchange(Exchange):
         if self.origin is not None and self.origin.fresh:
             up.tls.worked()
         keep_origin = keep_origin and not up.ended
-        super().complete(keep_origin=keep_origin, close=close or not keep_origin)
+        Exchange.complete(self, keep_origin=keep_origin, close=close or not keep_origin)
 
     def retry(self) -> bool:
         """Never: the connection was verified, and another one would have to be."""

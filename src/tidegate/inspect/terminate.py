@@ -134,7 +134,9 @@ class Tls:
         if not count:
             self.closed = True  # by a close_notify: it ended all it wanted to say
         elif count < room:
-            self.quiet = not (come.pending or self._out.pending or self._ended or inner.pending())
+            # With room to spare a record was read to its end (SSL_read(3)), and OpenSSL reads no further ahead than one
+            # (SSL_CTX_set_read_ahead(3)): asking it what it holds costs as much as a record does.
+            self.quiet = not (come.pending or self._out.pending or self._ended)
         return count
 
     def write(self, data: bytes | memoryview) -> bytes:

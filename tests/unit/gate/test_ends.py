@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import select
 import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.unit.gate.kit import read_exactly, wait
+from tests.unit.gate.kit import read_exactly, small, wait
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
 
@@ -67,6 +68,29 @@ def test_a_plain_request_that_is_asked_about(lab: Lab, serve: Serve) -> None:
         assert lab.dns.queries == []
     wait(lambda: withdrawn == [True])
     gate.idle()
+
+
+def test_one_clock_watches_many_requests_and_no_pause_between_them(lab: Lab, serve: Serve) -> None:
+    """B52: a pause longer than the limit ends nothing; the answer that stands still behind it is cut."""
+    lab.dns.set("a.test", A=["1.2.3.4"])
+    whole = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    steps = [["head"], ["send", whole], ["head"], ["send", whole], ["head"], ["send", whole[:-1]], ["drain"]]
+    lab.origin("script", "1.2.3.4", 80, steps=steps)
+    gate = serve("a.test", limits=small(idle_seconds=0.4))
+    with gate.connect() as sock:
+        for _ in range(2):
+            sock.sendall(GET)
+            assert read_exactly(sock, len(whole)) == whole.encode()
+            assert not readable(sock, 1.0)  # more than twice as long
+        sock.sendall(GET)
+        assert sock.recv(1 << 10).startswith(b"HTTP/1.1 200 OK")
+        assert sock.recv(1 << 10) == b""
+    assert [event.reason for event in gate.events(3)] == [Reason.ALLOWED, Reason.ALLOWED, Reason.IDLE_TIMEOUT]
+
+
+def readable(sock: socket.socket, seconds: float) -> bool:
+    """Whether something comes in this time."""
+    return bool(select.select([sock], [], [], seconds)[0])
 
 
 def test_a_bug_ends_one_exchange_only(lab: Lab, serve: Serve) -> None:
