@@ -50,11 +50,14 @@ class Record:
 
     `lines` are connections' lines, `lost` connections that are not on record, `folded` refusals whose host is not on
     record, `torn` whether the last line was not whole, `alive` whether a gate still writes it, `owner` the uid it
-    belongs to, `files` how many it was made of.
+    belongs to, `files` how many it was made of. `rotated` says that older files may stand beside it, `PATH.1` and so
+    on, as beside a task's own record; a file that a person named with --log is never rotated, and what stands there is
+    not ours.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, rotated: bool = True) -> None:
         self.path = path
+        self._older = KEPT if rotated else 0
         self.lines = self.lost = self.folded = self.files = self.owner = 0
         self.torn = self.alive = False
 
@@ -75,7 +78,7 @@ class Record:
             UsageError: for what is no record, or cannot be read as a file.
         """
         with ExitStack() as stack:
-            opened = _opened(self.path, stack)
+            opened = _opened(self.path, self._older, stack)
             newest = opened[-1][1]
             self.files = len(opened)
             self.owner = os.fstat(newest.fileno()).st_uid
@@ -201,12 +204,12 @@ def _time(text: str) -> str:
     return text
 
 
-def _opened(path: str, stack: ExitStack) -> list[tuple[str, BufferedReader]]:
+def _opened(path: str, older: int, stack: ExitStack) -> list[tuple[str, BufferedReader]]:
     """Open a record and the older files beside it; oldest first."""
     found: list[tuple[str, BufferedReader]] = []
     seen: set[tuple[int, int]] = set()
     try:
-        for number in range(KEPT + 1):
+        for number in range(older + 1):
             name = f"{path}.{number}" if number else path
             if number and not os.path.lexists(name):
                 break

@@ -65,6 +65,7 @@ def test_rotated_files_come_first(tmp_path: Path) -> None:
     record = Record(str(tmp_path / "n"))
     assert [one.host for one in record.contacts()] == ["a.test", "b.test", "c.test"]
     assert (record.files, record.cut) == (3, False)
+    assert [one.host for one in Record(str(tmp_path / "n"), rotated=False).contacts()] == ["c.test"]
     written(tmp_path / "n.3", line(host="0.test"))
     record = Record(str(tmp_path / "n"))
     assert len(list(record.contacts())) == 4

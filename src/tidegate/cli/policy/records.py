@@ -27,7 +27,8 @@ class Named:
 
     def __init__(self, text: str) -> None:
         self.text = on_screen(text, 200)
-        self.record = Record(text if os.sep in text or os.path.lexists(text) else _of_task(text))
+        path = text if os.sep in text or os.path.lexists(text) else _of_task(text)
+        self.record = Record(path, rotated=os.path.basename(path) == LOG_NAME)
 
 
 def _of_task(text: str) -> str:

@@ -37,6 +37,15 @@ def test_a_record_is_named_by_a_task_or_a_path() -> None:
     assert [len(list(named.record.contacts())) for named in found] == [1, 2]
 
 
+@pytest.mark.usefixtures("state")
+def test_only_a_tasks_own_record_has_older_files() -> None:
+    """JRN-7: what somebody rotated beside a file of --log is no part of it."""
+    for name in ("n.jsonl", LOG_NAME):
+        written(Path(name), line())
+        written(Path(f"{name}.1"), line(), line())
+    assert [len(list(named.record.contacts())) for named in opened(["n.jsonl", LOG_NAME])] == [1, 3]
+
+
 def test_what_is_no_task_is_said(state: Path) -> None:
     """JRN-7: an unknown id, one that begins two tasks, and a task whose record is elsewhere."""
     with pytest.raises(UsageError, match="no task on record begins with 'x'"):

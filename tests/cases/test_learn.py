@@ -1,0 +1,126 @@
+"""A policy learned from a real run under audit: the same run passes again, a new host does not (JRN-7).
+
+Everything is as a person does it: `tidegate run`, `policy learn`, `policy new-hosts`, and the script for CI of
+docs/policy.md.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.product import LAUNCHER, PYTHON, REPOSITORY, Product
+
+if TYPE_CHECKING:
+    from tests.lab.api import Lab
+
+USERS = ["root", "user"] if os.geteuid() == 0 else ["user"]
+GET = 'curl -sS -o /dev/null -w "%{http_code}\\n"'
+RAW = """\
+import socket, sys
+wire = socket.create_connection(("raw.test", 8080), 20)
+wire.sendall(b"GET / HTTP/1.1\\r\\nHost: raw.test\\r\\nConnection: close\\r\\n\\r\\n")
+print(wire.recv(12).decode()[9:])
+"""
+WORK = f"""\
+{GET} http://a.test/ && {GET} http://a.test/x && {GET} -k https://tls.test/ && {GET} http://1.2.3.6:8000/ &&
+env -u http_proxy -u https_proxy {PYTHON} raw.py
+"""
+NEW = f"{WORK}{GET} http://new.test/\n"
+AUDIT = f"profile: audit\nsetup: {GET} http://deps.test/\n"
+
+
+@pytest.fixture(params=USERS)
+def product(request: pytest.FixtureRequest, tmp_path: Path, lab: Lab) -> Product:
+    """The product beside servers of four names, and of one address."""
+    for name in ("a.test", "tls.test", "raw.test", "deps.test"):
+        lab.dns.set(name, A=["1.2.3.4"])
+    lab.dns.set("new.test", A=["1.2.3.5"])
+    for address, port in (("1.2.3.4", 80), ("1.2.3.4", 8080), ("1.2.3.5", 80), ("1.2.3.6", 8000)):
+        lab.origin("http", address, port)
+    lab.origin("http", "1.2.3.4", 443, tls="tls.test")
+    made = Product(tmp_path, user=request.param == "user")
+    for name, text in (("raw.py", RAW), ("audit.yaml", AUDIT), ("work.sh", WORK), ("new.sh", NEW)):
+        (made.folder / name).write_text(text)
+    return made
+
+
+def _run(product: Product, *words: str) -> tuple[subprocess.CompletedProcess[str], str]:
+    """Run a task to its end; return it and its id. Ids of one second sort by chance, so it is the one that is new."""
+    before = set(product.tidegate("events", "--list").stdout.split())
+    done = product.run(*words)
+    (task,) = set(product.tidegate("events", "--list").stdout.split()) - before
+    return done, task
+
+
+def test_what_was_learned_passes_again_and_nothing_else(product: Product) -> None:
+    """JRN-7: run under audit, learn, run under what was learned: all passes; a new host is refused, and fails in CI."""
+    done, task = _run(product, "--policy", "audit.yaml", "--", "sh", "work.sh")
+    assert (done.returncode, done.stdout.split()) == (0, ["200"] * 5), done.stderr
+
+    done = product.tidegate("policy", "learn", task, "--write", "learned.yaml")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    text = (product.folder / "learned.yaml").read_text()
+    entries = re.sub(r"  # x(\d+), last [0-9-]+ [0-9:]+Z", r" x\1", text.split("network:\n")[1])
+    assert entries.splitlines() == [
+        "  install:",
+        "    allow:",
+        "      - deps.test:80 x1",
+        "  runtime:",
+        "    allow:",
+        "      - a.test:80 x2",
+        "      - raw.test:8080 x1",
+        "      - tls.test:443 x1",
+        '      - "1.2.3.6:8000" x1; an address, not a name',
+    ]
+    assert product.tidegate("policy", "new-hosts", "--against", "learned.yaml", task).returncode == 0
+
+    again, under = _run(product, "--policy", "learned.yaml", "--fail-on-refusal", "--", "sh", "work.sh")
+    assert (again.returncode, again.stdout.split()) == (0, ["200"] * 5), again.stderr
+    refused, tried = _run(product, "--policy", "learned.yaml", "--fail-on-refusal", "--", "sh", "new.sh")
+    assert (refused.returncode, refused.stdout.split()) == (77, [*["200"] * 5, "403"]), refused.stderr
+
+    check = ("policy", "new-hosts", "--against", "learned.yaml")
+    assert product.tidegate(*check, under, tried).returncode == 0  # it was refused, so it was not reached
+    done = product.tidegate(*check, "--tried", under, tried)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("new.test:80: refused (no-rule) x1 in runtime, first at ")
+
+    done = product.tidegate("policy", "learn", "--against", "learned.yaml", under)
+    assert done.returncode == 0, done.stderr
+    marked = [f"+{line}; not used by these tasks" for line in text.splitlines() if "deps.test" in line]
+    assert [line for line in done.stdout.splitlines() if line[:2] == "+ "] == marked
+
+
+def test_the_script_for_ci_fails_on_a_new_host(product: Product) -> None:
+    """JRN-7: the script that docs/policy.md shows, as it stands there: exit 0 as long as all is named, then 1."""
+    page = (REPOSITORY / "docs" / "policy.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"```sh\n(#!/bin/sh\n# new hosts: .*?)```", page, re.DOTALL)
+    (product.home / "bin").mkdir()
+    (product.home / "bin" / "tidegate").symlink_to(LAUNCHER)
+    product.environment["PATH"] = f"{product.home}/bin:{product.environment['PATH']}"
+    (product.folder / "check.sh").write_text(script)
+    (product.folder / "policy.yaml").write_text("network: {runtime: {allow: ['a.test:80']}}\n")
+
+    def checked(build: str) -> tuple[int, str]:
+        (product.folder / "build").write_text(f"#!/bin/sh\n{build}\n")
+        (product.folder / "build").chmod(0o755)
+        (product.folder / "network.jsonl").unlink(missing_ok=True)
+        words = ["sh", "check.sh"]
+        argv = product.argv()[:-1] + words if product.user else words
+        done = subprocess.run(
+            argv, cwd=product.folder, env=product.environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        return done.returncode, done.stdout
+
+    assert checked(f"{GET} http://a.test/") == (0, "200\nall 1 places reached in 1 connections are named\n")
+    status, out = checked(f"{GET} http://a.test/; {GET} http://new.test/")
+    assert status == 1
+    assert "new.test:80: forwarded x1 in runtime, first at " in out
+    assert "1 new, 1 named, in 2 connections" in out
+    assert checked("exit 3") == (3, "")
