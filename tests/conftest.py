@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 os.umask(0o022)  # whatever the caller's: other users read what tests write
+# What shells and pagers of the tests are told is not to be found in the history of whoever runs them.
+os.environ.update(HISTFILE="", LESSHISTFILE="-")
 pytest_plugins = [
     "tests.leftovers",
     "tests.lab.plugin",
