@@ -366,7 +366,8 @@ def _misdirected(request: Request, secrets: Secrets) -> str:
     """Say what of a request in clear text is a secret's stand-in, '' where nothing is (INS-5, B122)."""
     where = request.destination
     try:
-        secrets.swap(where.host.text, where.port, request.head.target, request.head.headers, tls=False)
+        head = request.head
+        secrets.swap(where.host.text, where.port, head.target, head.headers, tls=False, method=head.method)
     except WireError as error:
         return error.detail
     return ""

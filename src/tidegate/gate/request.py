@@ -133,7 +133,8 @@ class InnerRequest(Request):
             WireError: SECRET_MISDIRECTED for a stand-in that does not belong where it is.
         """
         where = self.destination
-        target, fields = secrets.swap(where.host.text, where.port, self.path, self.head.headers, tls=True)
+        sent = self.head.headers
+        target, fields = secrets.swap(where.host.text, where.port, self.path, sent, tls=True, method=self.method)
         if cleaner is not None:
             fields = cleaner.asked(fields)
         names = tuple(name.lower() for name, _ in fields)

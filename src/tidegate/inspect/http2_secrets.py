@@ -42,10 +42,11 @@ class Swap:
             return headers
         pseudo = [field for field in headers if field[0][:1] == b":"]
         fields = headers[len(pseudo) :]
-        path = dict(pseudo).get(b":path", b"")
+        said = dict(pseudo)
+        path, method = said.get(b":path", b""), said.get(b":method", b"").decode("ascii")  # a token: it was judged
         if self.cleaner is not None and any(name == b":protocol" for name, _ in pseudo):
             raise WireError(Reason.NOT_INSPECTABLE, "a WebSocket cannot be kept free of a secret's value")
-        target, swapped = self._secrets.swap(self._host, self._port, path, fields, tls=True)
+        target, swapped = self._secrets.swap(self._host, self._port, path, fields, tls=True, method=method)
         known = set(fields)
         swapped = [field if field in known else NeverIndexedHeaderTuple(*field) for field in swapped]
         if target != path:

@@ -129,7 +129,7 @@ class Vault:
         return self._cleaners.get((host, port))
 
     def swap(
-        self, host: str, port: int, target: bytes, fields: Sequence[Field], *, tls: bool
+        self, host: str, port: int, target: bytes, fields: Sequence[Field], *, tls: bool, method: str = ""
     ) -> tuple[bytes, list[Field]]:
         """Return the target and the fields that travel on.
 
@@ -149,7 +149,7 @@ class Vault:
             target, sent = _put(secret, target, sent)
             if before != (target, sent):
                 put.append((secret.name, host, port))
-        self._check(host, port, target, sent, tls=tls)
+        self._check(host, port, target, [(method.encode(), b""), *sent], tls=tls)
         for use in put:
             self._tell(*use)
         return target, sent

@@ -262,7 +262,7 @@ class Secrets(Protocol):
         """Return what keeps values out of that host's answers; None where it has no secret."""
 
     def swap(
-        self, host: str, port: int, target: bytes, fields: Sequence[tuple[bytes, bytes]], *, tls: bool
+        self, host: str, port: int, target: bytes, fields: Sequence[tuple[bytes, bytes]], *, tls: bool, method: str = ""
     ) -> tuple[bytes, list[tuple[bytes, bytes]]]:
         """Return the target and the fields that travel on.
 

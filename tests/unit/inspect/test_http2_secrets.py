@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -122,6 +123,26 @@ def test_no_websocket_where_a_secret_is() -> None:
     talk.ask(SOCKET, ends=False)
     assert "a WebSocket cannot be kept free" in talk.body().decode()
     assert talk.lines[0].written == [(How.REFUSED, Reason.NOT_INSPECTABLE)]
+
+
+@pytest.mark.parametrize("coding", ["", "gzip"])
+def test_frames_of_a_byte_each_are_clean(coding: str) -> None:
+    """B118: the destination chooses where DATA ends: a byte a frame, padded, with empty frames between them."""
+    text = b"<" + VALUE + b"> " + b64encode(b"me:" + VALUE) + b" " + VALUE[:9] + b" end"
+    body = coded(text, coding) if coding else text
+    talk = Talk()
+    talk.ask([*GET, BEARER])
+    number = talk.asked().stream_id
+    talk.site.send_headers(number, [(":status", "200"), *([("content-encoding", coding)] if coding else [])])
+    for at in range(len(body)):
+        talk.site.send_data(number, body[at : at + 1], pad_length=at % 7)
+        if not at % 5:
+            talk.site.send_data(number, b"", pad_length=3)
+        talk.turn()
+    talk.site.end_stream(number)
+    talk.turn()
+    assert talk.body().replace(STANDS, b"") == b"<> " + b64encode(b"me:" + STANDS) + b" " + VALUE[:9] + b" end"
+    assert talk.body().count(STANDS) == 1
 
 
 @pytest.mark.parametrize("codings", [(), ("gzip",), ("br",), ("zstd",), ("deflate", "gzip")], ids="-".join)
