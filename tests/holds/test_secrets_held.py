@@ -162,18 +162,25 @@ def test_tasks_of_a_server_leak_nothing(inside: Inside, lab: Lab) -> None:
     assert found_in_files(VALUE, product.home) == []
 
 
-def test_no_core_has_a_value(request: pytest.FixtureRequest, lab: Lab) -> None:
-    """INS-5: a gate that is ended by a fault leaves no core; the front's and the task's have no value in them."""
+def _need_cores() -> None:
     with open("/proc/sys/kernel/core_pattern", encoding="ascii") as file:
         pattern = file.read().strip()
     if "/" in pattern or pattern.startswith("|"):
         pytest.skip(f"cores do not go to the folder here (core_pattern {pattern})")
+
+
+def test_no_core_has_a_value(request: pytest.FixtureRequest, lab: Lab) -> None:
+    """INS-5: a gate that is ended by a fault leaves no core; the front's and the task's have no value in them."""
+    _need_cores()
     lab.origin("echo", ALLOWED, 443, tls="a.test")
     with Inside("netns", request, lab) as inside:
         keep(inside)
         whole = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
         words = inside.words("--allow", "a.test", "--secret", "TOKEN", script=f"{CURL} >/dev/null; {WAIT}")
-        for whose in ("gate", "front", "task"):
+        for whose, how in (
+            *(("gate", one) for one in (signal.SIGSEGV, signal.SIGABRT, signal.SIGSYS)),
+            *((one, signal.SIGSEGV) for one in ("front", "task")),
+        ):
             process = inside.product.start(
                 *words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, whole), start_new_session=True
             )
@@ -185,7 +192,7 @@ def test_no_core_has_a_value(request: pytest.FixtureRequest, lab: Lab) -> None:
                 "front": process.pid,
                 "task": members[-1],
             }[whose]
-            os.kill(victim, signal.SIGSEGV)
+            os.kill(victim, how)
             if whose == "task":  # a sleep of its script's: the script goes on
                 (inside.product.folder / "go").touch()
             process.communicate(timeout=60)
@@ -196,6 +203,33 @@ def test_no_core_has_a_value(request: pytest.FixtureRequest, lab: Lab) -> None:
                 assert cores == []
             for path in cores:
                 path.unlink()
+
+
+@pytest.mark.parametrize("how", [signal.SIGSEGV, signal.SIGABRT])
+def test_no_core_of_a_server_has_a_value(request: pytest.FixtureRequest, lab: Lab, how: signal.Signals) -> None:
+    """INS-5, B119: nor one that has the values of its tasks, nor what it leaves half-written: database, logs, state."""
+    _need_cores()
+    origin = lab.origin("echo", ALLOWED, 443, tls="a.test")
+    with Inside("netns", request, lab) as inside:
+        keep(inside)
+        server = Served(inside.product)
+        resource.prlimit(server.pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        there = os.path.realpath(f"/proc/{server.pid}/cwd")
+        before = set(os.listdir(there))
+        words = inside.words("--allow", "a.test", "--secret", "TOKEN", script=f"{CURL}; {WRONG}; {WAIT}")
+        process = inside.product.start(*words)
+        ready = inside.product.folder / "ready"
+        until(lambda: ready.exists() or process.poll() is not None)
+        assert is_gate(server.pid)
+        os.kill(server.pid, how)
+        said, _ = server.process.communicate(timeout=60)
+        (inside.product.folder / "go").touch()
+        out, err = process.communicate(timeout=60)
+        assert bearers(origin) == [VALUE]
+        assert VALUE not in said + out + err
+        assert [name for name in set(os.listdir(there)) - before if name.startswith("core")] == []
+        assert list(inside.product.state.rglob("*.db-wal")) + list(inside.product.state.rglob("*.sqlite*"))
+        assert found_in_files(VALUE, inside.product.home) == []
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+from tidegate.model import errors
 from tidegate.model.errors import GateLostError, StartError, TidegateError, UsageError, told_of_bug
 
 
@@ -41,3 +45,12 @@ def test_a_bug_is_told_by_kind_and_place_and_never_by_what_it_quotes() -> None:
 def test_the_systems_own_words_are_told() -> None:
     """HLD-16: which limit of the machine was met."""
     assert told_of_bug(OSError(24, "Too many open files")) == "OSError: Too many open files"
+
+
+def test_no_place_prints_what_a_foreign_exception_says() -> None:
+    """INS-5, B119: whoever tells of a bug does it by `told_of_bug`."""
+    source = Path(errors.__file__).parents[1]
+    shown = re.compile(r"type\((\w+)\)\.__name__\}: \{\1|\{(error|exc|exception)!r\}")
+    found = [f"{path.relative_to(source)}: {line.strip()}" for path in source.rglob("*.py") for line in
+             path.read_text().splitlines() if shown.search(line)]  # fmt: skip
+    assert [one for one in found if not one.startswith("doctor/")] == []
