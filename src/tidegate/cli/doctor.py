@@ -63,6 +63,7 @@ def _checks() -> list[Check]:
     from tidegate.doctor.records import check_records
     from tidegate.doctor.relays import check_relays
     from tidegate.doctor.server import check_server
+    from tidegate.doctor.sinks import check_sinks
     from tidegate.doctor.upstream import check_upstream
     from tidegate.doctor.users import check_users
 
@@ -76,6 +77,7 @@ def _checks() -> list[Check]:
         *check_owners(),
         *check_records(environ),
         *check_server(environ),
+        *check_sinks(environ),
         *check_relays(environ),
         *check_policies(environ),
         *check_upstream(environ),

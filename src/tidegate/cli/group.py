@@ -24,6 +24,7 @@ COMMANDS = {
     "watch": ("watch", "watch"),
     "rules": ("rules", "rules"),
     "settings": ("settings", "settings"),
+    "sinks": ("sinks", "sinks"),
     "allow": ("living", "allow"),
     "deny": ("living", "deny"),
     "pause": ("living", "pause"),

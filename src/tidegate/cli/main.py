@@ -30,6 +30,7 @@ usage: tidegate COMMAND ...
   watch                      what waits, tasks and connections on the whole terminal; a key answers
   rules [forget ID]          hosts that are remembered, by folder
   settings [set NAME VALUE]  what applies to tasks that say nothing of their own
+  sinks [set NAME URL]       where the record of all tasks is sent, and how far that has come
   allow HOST --task T        let a living task reach a host, until it ends
   deny HOST --task T         keep it from one, and close what is open there
   pause --task T             refuse its new connections
@@ -53,6 +54,7 @@ CLICK = (
         "watch",
         "rules",
         "settings",
+        "sinks",
         "allow",
         "deny",
         "pause",

@@ -5,6 +5,7 @@
         log/actions.jsonl           of a server: what happened to all tasks (journal/actions.py)
         keys/                       what seals it, and secrets
         secrets/                    without their values (runtime/secret_store.py)
+        sinks/                      where the log is sent, and how far that has come (server/sinks.py)
         run/                        the server's sockets (server/place.py)
 
 Everything is private to the user (0700). A folder that belongs to someone else, or is a symlink, is refused rather
@@ -29,7 +30,7 @@ RUN_FOLDER = "run"
 FRONT_SOCKET = "front.sock"
 KEPT_TASKS = 500
 _SWEEP_AT_ONCE = 50
-_OUR_NAMES = frozenset(("tasks", RUN_FOLDER, "log", "keys", "secrets", LOG_NAME))
+_OUR_NAMES = frozenset(("tasks", RUN_FOLDER, "log", "keys", "secrets", "sinks", LOG_NAME))
 _LONGEST_ADDRESS = 107  # bytes of sun_path, unix(7)
 _ID_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # no i, l, o, 0, 1: people read these aloud
 
@@ -68,6 +69,11 @@ def log_folder(state: str) -> str:
 def key_folder(state: str) -> str:
     """Return the folder of the keys below the state folder; it may not exist yet."""
     return os.path.join(state, "keys")
+
+
+def sinks_folder(state: str) -> str:
+    """Return the folder of the sinks below the state folder; it may not exist."""
+    return os.path.join(state, "sinks")
 
 
 def config_folder(environ: Mapping[str, str]) -> str:

@@ -33,6 +33,7 @@ from tidegate.server.place import Place
 from tidegate.server.presence import Presence
 from tidegate.server.returning import may_return
 from tidegate.server.shapes import question_shape, rule_shape
+from tidegate.server.sinks import Sinks
 from tidegate.server.tasks import Registry
 from tidegate.server.terminals import Terminals
 from tidegate.server.user_table import UserTable
@@ -75,6 +76,7 @@ class Server:
         self._warn = warn
         self.place = Place(state)
         self.ways: Ways | None = None  # notifications, webhook
+        self.sinks = Sinks(state, wall=self.wall, warn=warn)
         self._ended = asyncio.Event()
         self._status = 0
         self._stopped = False
@@ -160,6 +162,7 @@ class Server:
         self.bus.bind(self._loop)
         self.gate.start()
         self.log.append("server.started", version=self.version, pid=self.pid)
+        await in_thread(self.sinks.start)
         await in_thread(self.answers.put_right)
         await self._put_right()
         self._users = UserTable(self.state, self._loop, self.wall, self.log.append)
@@ -236,6 +239,7 @@ class Server:
         if hasattr(self, "gate"):
             await in_thread(self.gate.stop)
             self._pulse.close()
+        await in_thread(self.sinks.stop)
         if hasattr(self, "log"):
             self.log.append("server.stopped", pid=self.pid)
             self.log.close()

@@ -12,7 +12,7 @@ import msgspec
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """That the server answers, and who asked."""
+    """That the server answers, who asked, and which sinks cannot send or have lost something."""
 
     ok: bool
     version: str
@@ -20,6 +20,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     role: Literal["owner", "viewer"]
     living: int
     open_questions: int
+    failing_sinks: list[str]
 
 
 class Exec(msgspec.Struct, frozen=True, kw_only=True):
@@ -305,6 +306,42 @@ class SettingsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     relay_image: str
     webhook_key_set: bool
     fixed: list[Literal["notify", "webhook"]]
+
+
+class SinkGap(msgspec.Struct, frozen=True, kw_only=True):
+    """Lines, by their numbers, that were gone from the log before a sink had them."""
+
+    first: int
+    last: int
+
+
+class SinkAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What follows the action log, and how far it has come. Of its address there is only the host.
+
+    `lag` is in lines; `set_aside` were refused by the receiver for ever, `lost` were gone (the newest `gaps`).
+    """
+
+    name: str
+    kind: Literal["webhook", "elasticsearch", "otlp", "jira", "syslog"]
+    host: str
+    types: list[str]
+    min: Literal["critical", "error", "warning", "notice", "info"]
+    state: Literal["up to date", "behind", "failing"]
+    error: str
+    position: int
+    lag: int
+    sent: int
+    set_aside: int
+    lost: int
+    gaps: list[SinkGap]
+    failing_since: float | None
+    sent_at: float | None
+
+
+class SinkAnswers(msgspec.Struct, frozen=True, kw_only=True):
+    """All of them, by name."""
+
+    sinks: list[SinkAnswer]
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from tidegate.server.api.log import LogOperations
 from tidegate.server.api.outside import certificate
 from tidegate.server.api.questions import QuestionOperations
 from tidegate.server.api.secrets import SecretOperations
+from tidegate.server.api.sinks import SinkOperations
 from tidegate.server.api.sse import Streams
 from tidegate.server.api.static import load
 from tidegate.server.api.tasks import TaskOperations
@@ -124,6 +125,7 @@ def operations_of(context: Context) -> list[Operation]:
         *LogOperations(context).operations(),
         *TokenOperations(context).operations(),
         *SecretOperations(context).operations(),
+        *SinkOperations(context).operations(),
     ]
     general.publish(operations)
     return operations

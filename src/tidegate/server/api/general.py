@@ -80,6 +80,7 @@ class General:
             role=call.caller.role.value,
             living=len(server.registry.living()),
             open_questions=sum(question.state in OPEN for question in server.desk.questions()),
+            failing_sinks=server.sinks.failing(),
         )
 
     async def events(self, call: Call) -> Response:

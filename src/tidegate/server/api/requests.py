@@ -171,3 +171,16 @@ class SettingsChange(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw
     webhook: Annotated[str, Meta(max_length=2000)] | None = None
     webhook_key: Annotated[str, Meta(min_length=16, max_length=4096)] | None = None
     relay_image: Annotated[str, Meta(max_length=300)] | None = None
+
+
+class SinkChange(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A sink, whole (docs/sinks.md). A key that is left out stays as long as the address does."""
+
+    url: Annotated[str, Meta(min_length=1, max_length=2000)]
+    key: Annotated[str, Meta(min_length=1, max_length=4096)] | None = None
+    types: Annotated[list[Annotated[str, Meta(min_length=1, max_length=60)]], Meta(max_length=50)] = []
+    min: Literal["critical", "error", "warning", "notice", "info"] = "info"
+    clear: bool = False
+    ca: Annotated[str, Meta(max_length=65536)] = ""
+    key_header: Annotated[str, Meta(max_length=60)] = ""
+    from_start: bool = False

@@ -1,0 +1,101 @@
+"""`tidegate sinks`: where the action log is sent, how far each has come, and setting them (JRN-6)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import Any
+
+import click
+
+from tidegate.cli.api_client import ApiClient, segment
+from tidegate.journal.summary import printable
+from tidegate.model.errors import UsageError
+
+_LONGEST_CA = 1 << 16
+
+
+@click.group(invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for machines.")
+@click.pass_context
+def sinks(context: click.Context, *, as_json: bool) -> int:
+    """What follows the action log, and how far it has come. Exit status 1 where one cannot send."""
+    if context.invoked_subcommand is not None:
+        return 0
+    found = ApiClient().get("/api/sinks")["sinks"]
+    for one in found:
+        click.echo(json.dumps(one) if as_json else _line(one))
+    return 1 if any(one["error"] for one in found) else 0
+
+
+@sinks.command("set")
+@click.argument("name", metavar="NAME")
+@click.argument("url", metavar="URL")
+@click.option("--key-file", metavar="FILE", default="", help="Its key, token or user:password; only you can read it.")
+@click.option("--type", "types", metavar="TYPE", multiple=True, help="Only these: net.blocked, task.* (repeatable).")
+@click.option("--min", "least", metavar="SEVERITY", default="info", help="critical, error, warning, notice or info.")
+@click.option("--ca", metavar="FILE", default="", help="What verifies it in place of the system's roots, as PEM.")
+@click.option("--key-header", metavar="NAME", default="", help="Send the key in this header.")
+@click.option("--clear", is_flag=True, help="Plain http, tcp or udp to another machine: others can read it.")
+@click.option("--from-start", is_flag=True, help="Begin with the first line that there is, not with the next one.")
+def set_(
+    *,
+    name: str,
+    url: str,
+    key_file: str,
+    types: tuple[str, ...],
+    least: str,
+    ca: str,
+    key_header: str,
+    clear: bool,
+    from_start: bool,
+) -> None:
+    """Send the action log to URL, or change how it is sent there.
+
+    \b
+    https://HOST/PATH                        signed JSON lines
+    elasticsearch+https://HOST:9200/INDEX    or opensearch+
+    otlp+https://HOST:4318                   OpenTelemetry logs
+    jira+https://SITE.atlassian.net          a comment on each task's --issue
+    syslog+tls://HOST  syslog+tcp://  syslog+udp://  syslog:///dev/log
+    """  # noqa: D301  click reads the escape
+    body: dict[str, Any] = {"url": url, "types": types, "min": least, "key_header": key_header, "clear": clear}
+    if key_file:
+        from tidegate.journal.sinks.signature import read_key
+
+        try:
+            body["key"] = read_key(key_file, "--key-file", 1).decode("ascii")
+        except UnicodeDecodeError:
+            raise UsageError(f"--key-file {key_file!r} is not ASCII", fix="one line, as it was given to you") from None
+    if ca:
+        try:
+            with open(ca, encoding="ascii") as file:
+                body["ca"] = file.read(_LONGEST_CA + 1)
+        except (OSError, UnicodeDecodeError):
+            raise UsageError(f"--ca {ca!r} cannot be read", fix="a file of certificates in PEM") from None
+    done = ApiClient().ask("PUT", f"/api/sinks/{segment(name)}", body | {"from_start": from_start})
+    click.echo(_line(done))
+
+
+@sinks.command()
+@click.argument("name", metavar="NAME")
+def remove(*, name: str) -> None:
+    """Send nothing there any more, and forget how far it had come."""
+    ApiClient().delete(f"/api/sinks/{segment(name)}")
+    click.echo(f"{printable(name)} is removed")
+
+
+def _line(one: dict[str, Any]) -> str:
+    parts = [f"{one['name']}  {one['kind']} at {one['host']}", f"line {one['position']}", one["state"]]
+    if one["lag"]:
+        parts.append(f"{one['lag']} behind")
+    if one["error"]:
+        since = one["failing_since"]
+        at = dt.datetime.fromtimestamp(since).astimezone().isoformat(" ", "minutes") if since else ""
+        parts.append(f"{one['error']}" + (f" (since {at})" if at else ""))
+    if one["set_aside"]:
+        parts.append(f"{one['set_aside']} set aside")
+    if one["lost"]:
+        gaps = ", ".join(f"{gap['first']}-{gap['last']}" for gap in one["gaps"])
+        parts.append(f"{one['lost']} were gone before they were sent ({gaps})")
+    return printable(" · ".join(parts))

@@ -1,0 +1,86 @@
+"""Sinks of the action log: how they are doing, and setting them (JRN-6). Keys are taken and never given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tidegate.journal.sinks.definition import Definition
+from tidegate.server.api.answers import Done, SinkAnswer, SinkAnswers
+from tidegate.server.api.errors import ApiError
+from tidegate.server.api.operation import OWNER, Call, Operation
+from tidegate.server.api.requests import SinkChange
+from tidegate.server.background import in_thread
+
+if TYPE_CHECKING:
+    from tidegate.server.api.context import Context
+
+
+class SinkOperations:
+    """The operations; see the head of the file."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def operations(self) -> list[Operation]:
+        """Return them."""
+        return [
+            Operation(
+                method="GET",
+                path="/api/sinks",
+                summary="What follows the action log, and how far it has come",
+                do=self.listed,
+                answer=SinkAnswers,
+            ),
+            Operation(
+                method="PUT",
+                path="/api/sinks/{name}",
+                summary="Set a sink; one of this name goes on where it was",
+                do=self.put,
+                body=SinkChange,
+                answer=SinkAnswer,
+                role=OWNER,
+            ),
+            Operation(
+                method="DELETE",
+                path="/api/sinks/{name}",
+                summary="Have a sink no more; its position is forgotten",
+                do=self.remove,
+                answer=Done,
+                role=OWNER,
+                errors=(404,),
+            ),
+        ]
+
+    async def listed(self, _call: Call) -> dict[str, Any]:
+        """Return all of them."""
+        return {"sinks": await in_thread(self._context.server.sinks.shown)}
+
+    async def put(self, call: Call) -> dict[str, Any]:
+        """Set one. Who did it is in the log, with its host."""
+        server = self._context.server
+        body: SinkChange = call.body
+        name = call.path["name"]
+        definition = Definition(
+            name, body.url, tuple(body.types), body.min, clear=body.clear, ca=body.ca, key_header=body.key_header
+        )
+        key = body.key.encode() if body.key is not None else None
+        try:
+            await in_thread(lambda: server.sinks.put(definition, key, from_start=body.from_start))
+        except OSError as error:
+            raise ApiError(503, f"the sink cannot be kept: {error.strerror}", fix="see the disk of the state") from None
+        server.log.append("sink.set", sink=name, to=f"{definition.kind} at {definition.host}", by=call.caller.by)
+        found = await in_thread(server.sinks.shown)
+        return next(one for one in found if one["name"] == name)
+
+    async def remove(self, call: Call) -> Done:
+        """Remove one."""
+        server = self._context.server
+        name = call.path["name"]
+        try:
+            found = await in_thread(server.sinks.remove, name)
+        except OSError as error:
+            raise ApiError(503, f"the sink cannot be removed: {error.strerror}", fix="see the state folder") from None
+        if found is None:
+            raise ApiError(404, f"there is no sink {name[:40]!r}", fix="tidegate sinks")
+        server.log.append("sink.removed", sink=name, to=f"{found.kind} at {found.host}", by=call.caller.by)
+        return Done()

@@ -1,0 +1,62 @@
+"""`tidegate sinks` against a whole server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.sinks.receivers import Hook, until
+from tests.unit.server.api.running import Whole
+from tidegate.cli.main import main
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def key_file(folder: Path, key: bytes) -> str:
+    """Return a key file that only its owner reads."""
+    path = folder / "key"
+    path.write_bytes(key + b"\n")
+    path.chmod(0o600)
+    return str(path)
+
+
+def test_sinks_are_set_shown_and_removed(whole: Whole, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """JRN-6: one line each, with how far it has come; exit status 1 where one cannot send."""
+    with Hook() as hook:
+        words = ["sinks", "set", "siem", hook.url, "--key-file", key_file(tmp_path, hook.key), "--type", "net.*"]
+        assert main(words) == 0
+        assert "siem  webhook at localhost" in capsys.readouterr().out
+        seq = whole.server.log.append("net.blocked", "t", host="h.test:1")
+        until(lambda: hook.seqs == [seq])
+        until(lambda: whole.get("/api/sinks")["sinks"][0]["lag"] == 0)
+        assert main(["sinks"]) == 0
+        assert "up to date" in capsys.readouterr().out
+        assert main(["sinks", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["sent"] == 1
+    whole.server.log.append("net.blocked", "t", host="h.test:1")
+    until(lambda: whole.get("/api/health")["failing_sinks"] == ["siem"])
+    assert main(["sinks"]) == 1
+    assert "Connection refused (since " in capsys.readouterr().out
+    assert main(["sinks", "remove", "siem"]) == 0
+    assert main(["sinks"]) == 0
+    assert capsys.readouterr().out == "siem is removed\n"
+
+
+def test_mistakes_are_one_line(whole: Whole, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """JRN-6, HLD-16: a key that others can read, clear text to elsewhere, a CA that is none, a name of none."""
+    path = key_file(tmp_path, b"0123456789abcdef")
+    Path(path).chmod(0o644)
+    for words, status, says in (
+        (["set", "x", "https://h.test/", "--key-file", path], 78, "read by others"),
+        (["set", "x", "syslog+udp://h.test"], 2, "--clear"),
+        (["set", "x", "otlp+https://h.test", "--ca", path], 2, "PEM"),
+        (["set", "x", "otlp+https://h.test", "--ca", "/none"], 2, "cannot be read"),
+        (["remove", "x"], 1, "there is no sink"),
+    ):
+        assert main(["sinks", *words]) == status, words
+        err = capsys.readouterr().err
+        assert says in err
+        assert err.count("\n") <= 2
+    assert whole.get("/api/sinks")["sinks"] == []

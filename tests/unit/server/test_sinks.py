@@ -1,0 +1,157 @@
+"""tidegate.server.sinks in a whole server: what is set is in force, kept, and taken away whole."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.sinks.receivers import Hook, Otlp
+from tests.unit.server.kit import served, until
+from tidegate.journal.sinks.definition import Definition
+from tidegate.model.errors import UsageError
+from tidegate.server.background import in_thread
+from tidegate.server.sinks import MOST
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tidegate.server.serve import Server
+
+
+async def put(server: Server, definition: Definition, key: bytes | None = None, *, from_start: bool = False) -> None:
+    """Set a sink."""
+    await in_thread(lambda: server.sinks.put(definition, key, from_start=from_start))
+
+
+def test_what_is_set_follows_from_now_on_and_after_a_restart(tmp_path: Path) -> None:
+    """JRN-6: a new sink begins with the next line; the next server goes on with what was written while it was down."""
+    with Hook() as hook:
+
+        async def first(server: Server) -> int:
+            await put(server, Definition("one", hook.url), hook.key)
+            seq = server.log.append("net.blocked", "t", host="a.test:1")
+            await until(lambda: hook.seqs == [seq])
+            await until(lambda: server.sinks.shown()[0]["state"] == "up to date")
+            return seq
+
+        async def second(server: Server) -> None:
+            seq = server.log.append("net.blocked", "t", host="b.test:1")
+            await until(lambda: hook.seqs[-1:] == [seq])
+
+        seq = served(tmp_path, first)
+        served(tmp_path, second)
+    assert hook.seqs == list(range(seq, seq + len(hook.seqs)))
+    for name in ("one.json", "one.position"):
+        assert os.stat(tmp_path / "state" / "sinks" / name).st_mode & 0o777 == 0o600
+    assert hook.key.decode() not in (tmp_path / "state" / "sinks" / "one.json").read_text()
+    assert os.stat(tmp_path / "state" / "keys" / "sink-one.key").st_mode & 0o777 == 0o600
+
+
+def test_from_the_first_line_on(tmp_path: Path) -> None:
+    """JRN-6: where it is asked for, all that the log has."""
+    with Otlp() as otlp:
+
+        async def go(server: Server) -> None:
+            await put(server, Definition("one", otlp.url), from_start=True)
+            await until(lambda: otlp.seqs[:1] == [1])
+
+        served(tmp_path, go)
+
+
+def test_a_key_stays_with_its_place(tmp_path: Path) -> None:
+    """JRN-6: changed without a key the same place keeps it; another place is never sent it."""
+    with Hook() as hook, Hook() as other:
+
+        async def go(server: Server) -> None:
+            await put(server, Definition("one", hook.url), hook.key)
+            await put(server, Definition("one", hook.url, ("task.*",)))
+            with pytest.raises(UsageError, match="needs a key"):
+                await put(server, Definition("one", other.url))
+            (shown,) = server.sinks.shown()
+            assert shown["types"] == ["task.*"]
+            seq = server.log.append("task.ended", "t", outcome="")
+            await until(lambda: hook.seqs == [seq])
+
+        served(tmp_path, go)
+    assert other.got == []
+
+
+def test_a_sink_that_is_removed_is_gone(tmp_path: Path) -> None:
+    """JRN-6: with its position and its key; one that is not there is none."""
+    with Hook() as hook:
+
+        async def go(server: Server) -> None:
+            await put(server, Definition("one", hook.url), hook.key)
+            found = await in_thread(server.sinks.remove, "one")
+            assert found is not None
+            assert await in_thread(server.sinks.remove, "one") is None
+            assert server.sinks.shown() == []
+
+        served(tmp_path, go)
+    assert os.listdir(tmp_path / "state" / "sinks") == []
+    assert not (tmp_path / "state" / "keys" / "sink-one.key").exists()
+
+
+def test_a_dead_receiver_is_said_and_holds_up_nothing(tmp_path: Path) -> None:
+    """JRN-6: while it takes nothing lines are written as ever, the lag grows, and the server ends in time."""
+    hook = Hook()
+    with hook:
+        pass  # nobody listens there any more
+
+    async def go(server: Server) -> None:
+        await put(server, Definition("one", hook.url), hook.key)
+        for number in range(2000):
+            assert server.log.append("net.blocked", "t", host=f"h{number}.test:1")
+        await until(lambda: server.sinks.failing() == ["one"])
+        (shown,) = server.sinks.shown()
+        assert shown["lag"] >= 2000
+        assert shown["error"] == "Connection refused"
+        assert shown["host"] == "localhost"
+
+    served(tmp_path, go)
+
+
+def test_a_receiver_that_never_answers_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    """JRN-6, SRV-1: what is on its way is broken off when the server ends (kit.served: in ten seconds)."""
+    with Hook() as hook:
+        hook.gate.clear()
+
+        async def go(server: Server) -> None:
+            await put(server, Definition("one", hook.url), hook.key)
+            server.log.append("net.blocked", "t", host="h.test:1")
+            await until(lambda: bool(hook.got))
+
+        served(tmp_path, go)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"name":"other"}', '{"name":"../x","url":1}'])
+def test_a_damaged_definition_is_said_and_left_out(tmp_path: Path, text: str) -> None:
+    """JRN-6: the server starts, and says which file it is."""
+    folder = tmp_path / "state" / "sinks"
+    folder.mkdir(parents=True)
+    (tmp_path / "state").chmod(0o700)
+    (folder / "one.json").write_text(text)
+    warned: list[str] = []
+
+    async def go(server: Server) -> list[dict[str, Any]]:
+        return server.sinks.shown()
+
+    assert served(tmp_path, go, warned=warned) == []
+    assert "one.json" in warned[0]
+
+
+def test_sinks_are_bounded(tmp_path: Path) -> None:
+    """JRN-6: so many and no more."""
+    with Otlp() as otlp:
+
+        async def go(server: Server) -> None:
+            for number in range(MOST):
+                await put(server, Definition(f"s{number}", otlp.url))
+            with pytest.raises(UsageError, match="already"):
+                await put(server, Definition("more", otlp.url))
+
+        served(tmp_path, go)
+    assert len(json.dumps(otlp.ids)) >= 0
