@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import ExitStack
 
 from tidegate.journal.files import open_regular
@@ -38,8 +39,7 @@ _MOST = 1 << 53  # of a count: what every reader of JSON keeps exactly
 _LONGEST = 4096  # characters of a text in a line
 _PHASES = {phase.value: phase for phase in Phase}
 _HOWS = {how.value: how for how in How}
-_TIME = "0000-00-00T00:00:00.000Z"
-_DIGITS = frozenset("0123456789")
+_TIME = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{3}Z")
 _LOST = "journal.lost"
 _TYPES = ("net.connection", _LOST)
 _OTHERS = "*"  # the host of what a flood folded
@@ -197,9 +197,7 @@ def _number(said: dict[str, Any], field: str, least: int, most: int) -> int:
 
 def _time(text: str) -> str:
     # What it says is copied into files and terminals: nothing but a time gets through.
-    if len(text) != len(_TIME) or any(
-        char not in _DIGITS if wanted == "0" else char != wanted for char, wanted in zip(text, _TIME, strict=True)
-    ):
+    if not _TIME.fullmatch(text):
         raise _OddError("'at' is no time")
     return text
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tidegate.model.rule import Layer
 from tidegate.policy.amend import AmendError, Text
 from tidegate.policy.loader import load_policy
-from tidegate.policy.written import Item
+from tidegate.policy.written import Item, quoted
 
 ONE = {"runtime": {"allow": [Item("new.test:443", note="x1")]}}
 BLOCK = """\
@@ -188,3 +192,49 @@ def test_narrowed_entries_are_added_as_such() -> None:
     assert '      - {host: "n.test:443", methods: [GET], paths: ["/a/**"]}  # x\n' in block
     flow, _ = amended("network: {runtime: {allow: [a.test]}}\n", items)
     assert '[a.test, {"host": "n.test:443", "methods": ["GET"], "paths": ["/a/**"]}]' in flow
+
+
+NAMES = st.sampled_from(["a.test", "b.test:443", "**.c.test", "@npm", "1.2.3.4:53", "[::5]:443", "d.test"])
+FORMS = st.sampled_from(["block", "indentless", "flow", "mapping", "json"])
+ITEMS = st.lists(NAMES, max_size=4, unique=True)
+LISTS = st.fixed_dictionaries({}, optional={"allow": ITEMS, "ask": ITEMS, "deny": ITEMS})
+NETWORKS = st.fixed_dictionaries({}, optional={"install": LISTS, "runtime": LISTS})
+
+
+def _written(network: dict[str, dict[str, list[str]]], form: str, comments: bool) -> str:
+    if form == "json":
+        return json.dumps({"default": "deny", "network": network}, indent=2) + "\n"
+    lines = ["default: deny", "network:" if network else "network: {}"]
+    for phase, lists in network.items():
+        lines.append(f"  {phase}:" if lists else f"  {phase}: {{}}")
+        for verdict, items in lists.items():
+            if form == "flow" or not items:
+                lines.append(f"    {verdict}: [{', '.join(map(quoted, items))}]" + ("  # here" if comments else ""))
+                continue
+            lines.append(f"    {verdict}:")
+            for item in items:
+                dash = "    -" if form == "indentless" else "      -"
+                host = f"host: {quoted(item)}" if form == "mapping" else quoted(item)
+                lines += ["", "      # about it"] if comments else []
+                lines.append(f"{dash} {host}" + (" # why" if comments else ""))
+    return "\n".join([*lines, "tls: any"]) + "\n"
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    NETWORKS, FORMS, st.booleans(), st.sets(st.integers(0, 11)), st.booleans(), st.sampled_from(["install", "runtime"])
+)
+def test_any_policy_comes_out_as_meant(
+    network: dict[str, dict[str, list[str]]], form: str, comments: bool, gone: set[int], prune: bool, phase: str
+) -> None:
+    """JRN-7: of random policies in every form, what comes out has what was there, less what went, and the new."""
+    text = _written(network, form, comments)
+    found = Text(text.encode(), "p")
+    entries = found.entries()
+    unused = [entry for at, entry in enumerate(entries) if at in gone]
+    out, _ = found.amended({phase: {"allow": [Item("new.test:1", note="x")]}}, {one.at for one in unused}, prune=prune)
+    left = [f"{entry.phase} {entry.text}" for entry in entries if not (prune and entry in unused)]
+    after = [f"{entry.phase} {entry.text}" for entry in Text(out.encode(), "p").entries()]
+    assert sorted(after) == sorted([*left, f"{phase} new.test:1"])
+    if form != "json" and comments:
+        assert out.count("# about it") == text.count("# about it")

@@ -148,9 +148,13 @@ def _still_refused(after: Policy, proposal: Proposal) -> list[str]:
 
 
 def _say(proposal: Proposal, unused: list[str], known: Policy | None) -> None:
-    review = [place for entry in proposal.entries if entry.review for place in entry.places]
-    for place in review[:_SHOWN]:
-        click.echo(f"tidegate: note: look at {printable(place.text)} before you allow it", err=True)
+    review: dict[str, list[str]] = {}
+    for entry in proposal.entries:
+        if entry.review:
+            review.setdefault(entry.review, []).extend(place.text for place in entry.places)
+    for why, names in list(review.items())[:_SHOWN]:
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        click.echo(f"tidegate: note: look at {printable(names[0])}{others} before you allow it: {why}", err=True)
     if known is not None:
         for line in not_learned(proposal, _SHOWN):
             click.echo(f"tidegate: {printable(line)}", err=True)

@@ -42,7 +42,7 @@ def new_hosts(*, logs: tuple[str, ...], against: str, tried: bool, harness: str,
         for contact in named.record.contacts():
             check.add(contact)
     rows = check.rows()
-    lacking = check.more + sum(_lacking(named, tried=tried) for named in records)
+    lacking = sum(_lacking(named, tried=tried) for named in records)
     for named in records:
         for line in remarks(named):
             click.echo(f"tidegate: note: {line}", err=True)
@@ -71,7 +71,8 @@ def _summary(check: NewHosts, rows: list[New], lacking: int, *, tried: bool) -> 
     parts = []
     if rows:
         more = f" ({len(rows) - _SHOWN} are not shown)" if len(rows) > _SHOWN else ""
-        parts.append(f"{len(rows)} new{more}, {check.named} named, in {check.connections} connections")
+        new = f"{len(rows)} new{more}, {check.more} connections to others" if check.more else f"{len(rows)} new{more}"
+        parts.append(f"{new}, {check.named} named, in {check.connections} connections")
     elif check.connections:
         parts.append(f"all {check.named} places {did} in {check.connections} connections are named")
     else:
@@ -87,6 +88,7 @@ def _json(check: NewHosts, rows: list[New], records: list[Named], lacking: int) 
         "new": [new.as_json() for new in rows],
         "named": check.named,
         "connections": check.connections,
+        "more": check.more,
         "lacking": lacking,
         "records": [
             {

@@ -176,7 +176,7 @@ def test_odd_names_are_pointed_out(tidegate: Command) -> None:
     path = written(Path("n.jsonl"), line(host=f"{'a1' * 25}.x.test"))
     _status, out, err = tidegate("policy", "learn", path)
     assert "REVIEW" in out
-    assert f"look at {'a1' * 25}.x.test:443 before you allow it" in err
+    assert f"look at {'a1' * 25}.x.test:443 before you allow it: a label of 50 characters" in err
 
 
 def test_groups_need_the_list_of_suffixes(tidegate: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ def test_json_has_all_of_it(tidegate: Command) -> None:
         ],
         "named": 1,
         "connections": 2,
+        "more": 0,
         "lacking": 0,
         "records": [{"name": "n.jsonl", "lines": 2, "empty": False, "torn": True, "lost": 0, "folded": 0}],
     }  # fmt: skip
