@@ -118,7 +118,7 @@ def test_the_script_for_ci_fails_on_a_new_host(product: Product) -> None:
         )
         return done.returncode, done.stdout
 
-    assert checked(f"{GET} http://a.test/") == (0, "200\nall 1 places reached in 1 connections are named\n")
+    assert checked(f"{GET} http://a.test/") == (0, "200\nthe one place reached in 1 connection is named\n")
     status, out = checked(f"{GET} http://a.test/; {GET} http://new.test/")
     assert status == 1
     assert "new.test:80: forwarded x1 in runtime, first at " in out

@@ -262,6 +262,8 @@ class Learned:
             place.methods.add(contact.method)
         elif contact.how is How.INSPECTED:
             place.hows.add(How.TUNNELED)  # what it did is not known, so it is not held to anything
+        if contact.reason in NO:  # it was open, and somebody cut it
+            place.refused[contact.reason] = place.refused.get(contact.reason, 0) + count
         if contact.reason == _PERSON:
             place.by_person = True
         if contact.source.startswith(_PRESET):

@@ -220,7 +220,7 @@ def _by_preset(phase: Phase, places: list[Place]) -> tuple[list[Entry], list[Pla
     entries = []
     for preset, mine in sorted(found.items()):
         also = len(HOSTS[preset]) - len(mine)
-        more = f"; {also} more host{'s' if also > 1 else ''} with it" if also else ""
+        more = f"; {some(also, 'more host')} with it" if also else ""
         said = f"{_counted(mine)}: {', '.join(place.host.text for place in mine)}{more}; only what reads"
         entries.append(Entry(phase, (Item(f"@{preset}", note=said),), tuple(mine)))
     return entries, rest
@@ -286,13 +286,18 @@ def fresh(proposal: Proposal, learned: Learned, *, of: Sequence[str], head: Iter
     last = max((place.last for place in learned.places()), default="")
     when = f", {_minute(first)} to {_minute(last)}" if first else ""
     start = [
-        f"Learned from {learned.contacts} connections of {len(of)} record{'s' if len(of) != 1 else ''}{when}:",
+        f"Learned from {some(learned.contacts, 'connection')} of {some(len(of), 'record')}{when}:",
         f"  {', '.join(of[:8])}{' ...' if len(of) > 8 else ''}",
         "It lets through what was done, right or wrong: look at each entry before you use it.",
     ]
     if not network:
         tail = ["Nothing passed, so nothing is allowed.", *tail]
     return document(network, settings=settings, head=[*start, *head], tail=tail)
+
+
+def some(count: int, what: str) -> str:
+    """Return how many of something there are, in words."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _admission(what: str, *, admit: bool) -> tuple[str, str]:
@@ -304,11 +309,11 @@ def _admission(what: str, *, admit: bool) -> tuple[str, str]:
     return Admission.NEVER.value, f"nothing was seen to lead to {what}"
 
 
-def no_hosts(learned: Learned) -> list[str]:
+def no_hosts(learned: Learned, most: int = _SHOWN) -> list[str]:
     """Return what was asked for and is no host, a line each."""
     if not learned.odd:
         return []
-    return ["No hosts:", *(f"  {text} x{count}" for text, count in sorted(learned.odd.items())[:_SHOWN])]
+    return ["No hosts:", *(f"  {text} x{count}" for text, count in sorted(learned.odd.items())[:most])]
 
 
 def not_learned(proposal: Proposal, most: int = _SHOWN) -> list[str]:

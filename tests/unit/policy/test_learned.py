@@ -97,6 +97,7 @@ def test_a_no_that_was_meant_outweighs_what_passed(reason: Reason) -> None:
         place = only(*lines)
         assert not place.learned
         assert place.offered
+    assert not only(contact(), contact(reason=reason.word)).learned  # it was open, and was cut
     assert only(contact(), refusal("a.test", reason=Reason.NO_RULE)).learned  # another policy knew it not
 
 

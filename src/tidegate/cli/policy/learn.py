@@ -12,9 +12,11 @@ from tidegate.cli.policy.options import json_option, policy_of_file, warn
 from tidegate.cli.policy.records import class_of, judge, opened, remarks
 from tidegate.cli.policy.written_file import put
 from tidegate.journal.summary import printable
+from tidegate.model.address_class import Admission
 from tidegate.model.destination import Destination
 from tidegate.model.errors import UsageError
 from tidegate.model.rule import Layer
+from tidegate.model.verdict import Verdict
 from tidegate.policy.amend import AmendError, Text
 from tidegate.policy.decide import decide
 from tidegate.policy.diff import diff
@@ -22,7 +24,7 @@ from tidegate.policy.layers import join
 from tidegate.policy.learned import Learned
 from tidegate.policy.loader import load_policy
 from tidegate.policy.positions import on_screen
-from tidegate.policy.proposal import Proposal, Wish, fresh, not_learned, propose
+from tidegate.policy.proposal import Proposal, Wish, fresh, no_hosts, not_learned, propose, some
 from tidegate.policy.unused import unused_entries
 from tidegate.runtime.policy_sources import read_policy_file
 from tidegate.runtime.suffix_list import load_suffixes
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from tidegate.policy.learned import Place
     from tidegate.policy.policy import Policy
 
+_SOME = 8  # hosts that one line names
+_WORDS = {Verdict.ALLOW: "let through", Verdict.ASK: "asked for", Verdict.DENY: "denied"}
 _SHOWN = 40  # lines about what was not learned, on standard error
 
 
@@ -100,7 +104,7 @@ def learn(
     if as_json:
         click.echo(json.dumps(_json(proposal, learned, unused, notes, text)))
         return 0
-    _say(proposal, unused, known)
+    _say(proposal, learned, unused, known)
     if known is not None:
         click.echo("".join(_diff(before.decode(), text, against)), nl=False)
     elif not write:
@@ -124,12 +128,20 @@ def _amended(
         ) from None
     unused = [entry.text for entry in entries if entry.at in places]
     notes = []
+    open_to = [name for name, mode in (("private", known.private), ("own", known.own)) if mode is not Admission.NEVER]
+    if open_to and any(item.rule[0] not in "*@" for entry in proposal.entries for item in entry.items):
+        said = " and ".join(f"'{name}: never'" for name in open_to)
+        notes.append(f"an entry with a host and a port may lead to addresses of the own network; {said} rules that out")
     if unmarked:
         shown = ", ".join(on_screen(one) for one in unmarked)
         notes.append(f"not used, and marked nowhere, for there is no place for a comment: {shown}")
     after = join(load_policy(out.encode(), path, Layer.COMMAND_LINE))
     less = diff(after, known)
-    notes += [f"no longer let through: {line}" for line in (*map(str, less.hosts), *less.settings)]
+    notes += [f"no longer as it was: {line}" for line in less.settings]
+    for change in less.hosts:
+        hosts = f"{', '.join(change.hosts[:_SOME])}{' ...' if change.hosts[_SOME:] else ''}"
+        also = f" ({change.also})" if change.also else ""
+        notes.append(f"no longer {_WORDS[change.after]} in {change.phase.value}: {hosts}{also}")
     return out, unused, notes
 
 
@@ -147,7 +159,11 @@ def _still_refused(after: Policy, proposal: Proposal) -> list[str]:
     return said
 
 
-def _say(proposal: Proposal, unused: list[str], known: Policy | None) -> None:
+def _say(proposal: Proposal, learned: Learned, unused: list[str], known: Policy | None) -> None:
+    tried = sum(place.offered and not place.passed for place, _why in proposal.left)
+    if tried:
+        hint = "--include-refused allows them, and under --profile audit they are reached"
+        click.echo(f"tidegate: note: {some(tried, 'place')} only tried: {hint}", err=True)
     review: dict[str, list[str]] = {}
     for entry in proposal.entries:
         if entry.review:
@@ -156,7 +172,7 @@ def _say(proposal: Proposal, unused: list[str], known: Policy | None) -> None:
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
         click.echo(f"tidegate: note: look at {printable(names[0])}{others} before you allow it: {why}", err=True)
     if known is not None:
-        for line in not_learned(proposal, _SHOWN):
+        for line in (*not_learned(proposal, _SHOWN), *no_hosts(learned, _SHOWN)):
             click.echo(f"tidegate: {printable(line)}", err=True)
         if not proposal.entries and not unused:
             click.echo(

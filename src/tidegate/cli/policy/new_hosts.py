@@ -12,6 +12,7 @@ from tidegate.cli.policy.records import opened, remarks
 from tidegate.journal.summary import printable
 from tidegate.model.errors import EXIT_CHECK_FAILED
 from tidegate.policy.new_hosts import New, NewHosts
+from tidegate.policy.proposal import some
 
 if TYPE_CHECKING:
     from tidegate.cli.policy.records import Named
@@ -72,13 +73,16 @@ def _summary(check: NewHosts, rows: list[New], lacking: int, *, tried: bool) -> 
     if rows:
         more = f" ({len(rows) - _SHOWN} are not shown)" if len(rows) > _SHOWN else ""
         new = f"{len(rows)} new{more}, {check.more} connections to others" if check.more else f"{len(rows)} new{more}"
-        parts.append(f"{new}, {check.named} named, in {check.connections} connections")
+        parts.append(f"{new}, {check.named} named, in {some(check.connections, 'connection')}")
     elif check.connections:
-        parts.append(f"all {check.named} places {did} in {check.connections} connections are named")
+        what = "the one place" if check.named == 1 else f"all {check.named} places"
+        parts.append(
+            f"{what} {did} in {some(check.connections, 'connection')} {'is' if check.named == 1 else 'are'} named"
+        )
     else:
         parts.append(f"nothing was {did}, so nothing is new")
     if lacking:
-        parts.append(f"{lacking} connections cannot be checked: their hosts are not on record")
+        parts.append(f"{some(lacking, 'connection')} cannot be checked: not on record")
     return "; ".join(parts)
 
 

@@ -13,6 +13,7 @@ from tidegate.model.address_class import AddressClass
 from tidegate.model.errors import TidegateError, UsageError
 from tidegate.model.host import HostError, bracketed, canonical_host
 from tidegate.policy.positions import on_screen
+from tidegate.policy.proposal import some
 from tidegate.runtime.state import LOG_NAME, state_folder
 
 if TYPE_CHECKING:
@@ -67,9 +68,9 @@ def remarks(named: Named) -> list[str]:
     if record.torn:
         said.append(f"the last line of {text} is not whole, and was left out")
     if record.lost:
-        said.append(f"{text} lacks {record.lost} connections: they were lost, or did not fit")
+        said.append(f"{text} lacks {some(record.lost, 'connection')}: lost, or more than fits")
     if record.folded:
-        said.append(f"{text} lacks the hosts of {record.folded} refusals: the task tried too many at once")
+        said.append(f"{text} lacks the hosts of {some(record.folded, 'refusal')}: the task tried too many at once")
     if record.cut:
         said.append(f"{text} is as long as a record gets: what is older may be gone")
     if record.alive:

@@ -30,7 +30,7 @@ def test_all_named_is_exit_0(tidegate: Command) -> None:
     path = written(Path("n.jsonl"), line(), line(), no())
     assert tidegate("policy", "new-hosts", "--against", policy("a.test"), path) == (
         0,
-        "all 1 places reached in 2 connections are named\n",
+        "the one place reached in 2 connections is named\n",
         "",
     )
 
@@ -68,9 +68,9 @@ def test_tries_count_when_asked_for(tidegate: Command) -> None:
     ("lines", "status", "said", "noted"),
     [
         ([], 0, "nothing was reached", "has no connection at all: nothing in it was looked at"),
-        ([line(), line()[:30]], 0, "all 1 places", "the last line of n.jsonl is not whole, and was left out"),
+        ([line(), line()[:30]], 0, "the one place", "the last line of n.jsonl is not whole, and was left out"),
         ([line(), lost_line(0, "t", 4, "ENOSPC")], 1, "4 connections cannot be checked", "lacks 4 connections"),
-        ([line(), no(host="*", port=0, count=9)], 0, "all 1 places", "lacks the hosts of 9 refusals"),
+        ([line(), no(host="*", port=0, count=9)], 0, "the one place", "lacks the hosts of 9 refusals"),
     ],
     ids=["empty", "torn", "lost", "folded"],
 )

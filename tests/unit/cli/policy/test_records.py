@@ -68,7 +68,7 @@ def test_what_a_record_lacks_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert said == [
         f"{empty} has no connection at all: nothing in it was looked at",
         f"the last line of {torn} is not whole, and was left out",
-        f"{torn} lacks 5 connections: they were lost, or did not fit",
+        f"{torn} lacks 5 connections: lost, or more than fits",
         f"{torn} lacks the hosts of 9 refusals: the task tried too many at once",
     ]
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
