@@ -168,12 +168,15 @@ class Answering:
             self._end(behind=False)
 
     def _send(self, data: bytes | memoryview) -> None:
+        self._count(data)
+        self._exchange.client.send(data)
+
+    def _count(self, data: bytes | memoryview) -> None:
         exchange = self._exchange
         if exchange.allowance is not None and not exchange.allowance.spend(len(data)):
             raise WireError(exchange.allowance.reason, "")
         if exchange.entry is not None:
             exchange.entry.down += len(data)
-        exchange.client.send(data)
 
     def _head(self, origin: Origin, data: bytes) -> None:
         exchange = self._exchange
@@ -265,12 +268,15 @@ class Answering:
             exchange.entry.status = status
         if framing.kind is Kind.LENGTH and framing.length == len(rest) and self._held is None:
             self.begun = True
-            self._send(out + rest)  # all of it came at once
+            whole = out + rest  # all of it came at once
+            self._count(whole)
+            exchange.client.post(whole)
             self._end(behind=False)
             return
         if framing.empty:
             self.begun = True
-            self._send(out)
+            self._count(out)
+            exchange.client.post(out)
             self._end(behind=bool(rest))
             return
         body: Body | CleanedBody | None = self._held

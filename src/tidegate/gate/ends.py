@@ -186,6 +186,7 @@ class Ends:
 
     def _leave(self) -> None:
         self.closed = True
+        self.client.settle()
         self.stop_clocks()
         way, self.way = self.way, None
         if way is not None:
@@ -227,6 +228,7 @@ class Ends:
         """Close the connection to the origin, if there is one."""
         origin, self.origin = self.origin, None
         if origin is not None:
+            origin.outlet.settle()
             self.gate.reactor.table.pop(origin.fd, None)
             origin.sock.close()
 

@@ -23,7 +23,7 @@ from _socket import MSG_PEEK, SO_ERROR, SOL_SOCKET, socket
 from tidegate.gate.answer import Answering
 from tidegate.gate.connection import READ, Client, has_ended
 from tidegate.gate.ends import Ends
-from tidegate.gate.origin import Origin, origin_takes, send_up, upload
+from tidegate.gate.origin import Origin, origin_takes, post_up, send_up, upload
 from tidegate.gate.outlet import Outlet
 from tidegate.gate.reactor import ENDED, IN, OUT, remaining
 from tidegate.gate.record import Entry
@@ -190,6 +190,10 @@ class Exchange(Ends):
 
     def _hand_back(self) -> None:
         # CONNECT on a connection that carried plain requests: it becomes what it would have been at first.
+        self.client.settle()
+        if self.client.blocked:
+            self.close()  # it asks on and does not read
+            return
         self.stop_clocks()
         self.drop_origin()
         self.closed = True
@@ -295,7 +299,9 @@ class Exchange(Ends):
         if self.silence is None:
             self.watch_silence()
         data = request.out if proxy is None else request.for_proxy(proxy)
-        if send_up(self, origin, data) and self.body is not None:
+        if self.body is None:
+            post_up(self, origin, data)
+        elif send_up(self, origin, data):
             upload(self)
 
     # What the answer's side asks for.
@@ -341,6 +347,8 @@ class Exchange(Ends):
         origin, entry = self.origin, self.entry
         assert origin is not None, "a 101 comes from somewhere"
         assert entry is not None, "a 101 comes from somewhere"
+        origin.outlet.settle()
+        self.client.settle()
         if origin.outlet.blocked or self.client.blocked:
             self.abort(Reason.UPSTREAM_RESPONSE)  # what waits would be lost, or arrive behind what comes later
             return

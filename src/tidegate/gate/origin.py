@@ -95,16 +95,32 @@ class Origin:
 
 def send_up(exchange: Exchange, origin: Origin, data: bytes | memoryview) -> bool:
     """Send to the origin; False when nothing more may be sent now."""
-    if exchange.meter is not None and not exchange.meter.spend(len(data)):
-        exchange.fail(exchange.meter.reason)
+    if not _counts(exchange, data):
         return False
-    if exchange.entry is not None:
-        exchange.entry.up += len(data)
     try:
         return origin.outlet.send(data)
     except OSError:
         _takes_no_more(exchange, origin)
         return False
+
+
+def post_up(exchange: Exchange, origin: Origin, data: bytes) -> None:
+    """Send a whole request to the origin, with what others send in this turn."""
+    if not _counts(exchange, data):
+        return
+    try:
+        origin.outlet.post(data)
+    except OSError:
+        _takes_no_more(exchange, origin)
+
+
+def _counts(exchange: Exchange, data: bytes | memoryview) -> bool:
+    if exchange.meter is not None and not exchange.meter.spend(len(data)):
+        exchange.fail(exchange.meter.reason)
+        return False
+    if exchange.entry is not None:
+        exchange.entry.up += len(data)
+    return True
 
 
 def next_spans(exchange: Exchange, body: Body | CleanedBody) -> list[Span] | None:

@@ -9,6 +9,8 @@ Rules of the file:
 * Timers are coarse. All timers of one length stand in one queue in the order in which they end, so arming and
   cancelling cost the same however many there are.
 * A handler that raises is broken, and only it: the loop tells it so (`broken`) and goes on.
+* What some handlers send in one turn goes out together (`together`): who is asleep at the other end is woken once for
+  many messages, and waking costs as much as sending. A message waits for `TOGETHER` handlers at most.
 * A wake-up shortens a wait and means nothing else: what was posted, and a stop, is seen in each turn, and no turn is
   longer than `LONGEST`. So neither is lost where the wake-up could not be written.
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from collections import OrderedDict, deque
     from collections.abc import Callable
     from typing import Protocol
+
+    from tidegate.gate.outlet import Outlet
 
     class Handler(Protocol):
         """What owns a watched descriptor."""
@@ -55,6 +59,8 @@ LEVEL = IN | RDHUP  # for a listener, whose queue may be longer than one turn ta
 ENDED = RDHUP | HUP | ERR
 
 BATCH = 256  # events a turn: enough to amortise the system call, few enough to keep timers honest
+CROWD = 2  # handlers with something to do: from so many on it is worth while to send together
+TOGETHER = 16  # handlers: a woken process has enough to do until the next messages come
 GRAIN = 0.004  # seconds: timers that end close to each other share a turn
 LONGEST = 1.0  # seconds: what a stop waits for at most where its wake-up was lost
 _FOREVER = float("inf")
@@ -94,8 +100,10 @@ class Reactor:
         "_posted",
         "_queues",
         "_stop",
+        "_together",
         "_wake",
         "clock",
+        "crowded",
         "now",
         "table",
         "turned",
@@ -115,6 +123,8 @@ class Reactor:
         self._due = _FOREVER  # no timer ends before this
         self._stop = False
         self._fault = fault
+        self.crowded = False  # in this turn several handlers have something to do
+        self._together: list[Outlet] = []
 
     # Descriptors.
 
@@ -135,6 +145,15 @@ class Reactor:
     def again(self, handler: Handler, fd: int, mask: int) -> None:
         """Run the handler once more in the next turn, as if the event had come again."""
         self._again.append((handler, fd, mask))
+
+    def together(self, outlet: Outlet) -> None:
+        """Let this one send what was posted to it with others, soon and in this turn (`crowded`)."""
+        self._together.append(outlet)
+
+    def _send_together(self) -> None:
+        outlets, self._together = self._together, []
+        for outlet in outlets:
+            outlet.settle()
 
     # Timers.
 
@@ -236,6 +255,7 @@ class Reactor:
             timeout = 0.0 if ready else min(max(0.0, self._due - clock()) + GRAIN, LONGEST)
             events = poll(timeout, BATCH)
             self.now = clock()
+            self.crowded = len(events) + len(self._again) >= CROWD
             if self._again:
                 again, self._again = self._again, []
                 for handler, fd, mask in again:
@@ -244,15 +264,21 @@ class Reactor:
                             handler.ready(fd, mask)
                         except Exception as error:  # noqa: BLE001 - see the rules of the file
                             self._broke(handler, error)
-            for fd, mask in events:
-                owner = table.get(fd)
-                if owner is not None:
-                    try:
-                        owner.ready(fd, mask)
-                    except Exception as error:  # noqa: BLE001 - see the rules of the file
-                        self._broke(owner, error)
-                elif fd == wake:
-                    self._woken()
+            for at in range(0, len(events), TOGETHER):
+                for fd, mask in events[at : at + TOGETHER]:
+                    owner = table.get(fd)
+                    if owner is not None:
+                        try:
+                            owner.ready(fd, mask)
+                        except Exception as error:  # noqa: BLE001 - see the rules of the file
+                            self._broke(owner, error)
+                    elif fd == wake:
+                        self._woken()
+                if self._together:
+                    self._send_together()
+            self.crowded = False
+            if self._together:
+                self._send_together()
             if self._posted:
                 self._run_posted()
             if self.now >= self._due:

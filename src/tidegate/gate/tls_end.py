@@ -46,6 +46,10 @@ class TlsOutlet(Outlet):
         """Write plain bytes; False when some have to wait."""
         return Outlet.send(self, self._tls.write(data)) if data else not self.blocked
 
+    def post(self, data: bytes) -> None:
+        """Write a whole plain message with what others write."""
+        Outlet.post(self, self._tls.write(data))
+
     def tell(self) -> None:
         """Send what TLS itself has to say.
 

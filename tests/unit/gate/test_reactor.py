@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import select
+import socket
 import threading
 import time
 
 import pytest
 
-from tidegate.gate.reactor import READ, Reactor, remaining
+from tidegate.gate.outlet import Outlet
+from tidegate.gate.reactor import READ, TOGETHER, Reactor, remaining
 
 
 class Handler:
@@ -212,4 +215,44 @@ def test_nothing_is_lost_where_a_wake_up_cannot_be_written(posts: bool, monkeypa
     loop.join(20)
     assert not loop.is_alive()
     assert turns[0] < 50  # it waits, and does not spin
+    reactor.close()
+
+
+@pytest.mark.parametrize("handlers", [1, 2, TOGETHER + 3])
+def test_what_is_posted_in_a_turn_goes_out_in_it(handlers: int) -> None:
+    """GAT-5: who is alone sends at once; of several, all have sent before the next turn, some before it ends."""
+    reactor = Reactor(time.monotonic)
+    pairs = [socket.socketpair() for _ in range(handlers)]
+    seen: list[tuple[int, int]] = []  # when each handler has had its turn: what has arrived for all, and in which turn
+
+    def arrived() -> int:
+        return sum(far.recv(1, socket.MSG_PEEK) == b"x" for _, far in pairs if select.select([far], [], [], 0)[0])
+
+    class Posting(Handler):
+        def ready(self, fd: int, _mask: int) -> None:
+            os.read(fd, 10)
+            outlets[fd].post(b"x")
+            seen.append((arrived(), turns[0]))
+
+    turns = [0]
+
+    def turned() -> None:
+        assert arrived() == len(seen)
+        turns[0] += 1
+        if len(seen) == handlers:
+            reactor.stop()
+
+    reactor.turned = turned
+    outlets = {}
+    for near, far in pairs:
+        near.setblocking(False)
+        outlets[near.fileno()] = Outlet(reactor, near)
+        reactor.watch(near.fileno(), Posting(reactor))
+        far.send(b"go")
+    reactor.run()
+    assert seen[0][0] == (1 if handlers == 1 else 0)
+    assert max(count for count, _ in seen) == (TOGETHER if handlers > TOGETHER else 1 if handlers == 1 else 0)
+    for pair in pairs:
+        for sock in pair:
+            sock.close()
     reactor.close()
