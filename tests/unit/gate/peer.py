@@ -36,6 +36,9 @@ _ADD = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.POINTER(ctypes.c_char_p), ctypes.POINTER(ctypes.c_size_t),
     ctypes.POINTER(ctypes.c_int), ctypes.c_void_p,
 )  # fmt: skip
+_NAMED = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int), ctypes.c_void_p)
+_SET_NAME_CALLBACK = 53  # SSL_CTRL_SET_TLSEXT_SERVERNAME_CB
+NAME_WARNING, NAME_FATAL = 1, 2  # SSL_TLSEXT_ERR_ALERT_*
 _LIVING: list[object] = []  # what OpenSSL calls
 PEM = 1
 VERIFY_PEER, FAIL_IF_NO_CERT = 1, 2
@@ -160,8 +163,13 @@ def playing(
     selects: bytes | None = None,
     versions: tuple[int, int] | None = None,
     certificate: int = 0,
+    knows: int | None = None,
 ) -> Iterator[list[str]]:
-    """Serve at 1.2.3.4:443. `selects` is the protocol that it names whatever was offered; yields what it met."""
+    """Serve at 1.2.3.4:443, and yield what it met.
+
+    `selects` is the protocol that it names whatever was offered; `knows` what it says to any name: NAME_WARNING, which
+    is none to TLS 1.3, or NAME_FATAL.
+    """
     lib = library()
     (folder / "peer.pem").write_text(chain)
     path = str(folder / "peer.pem").encode()
@@ -183,6 +191,9 @@ def playing(
 
     if selects is not None:
         lib.SSL_CTX_set_alpn_select_cb(context, select, None)
+    named = _NAMED(lambda _tls, _alert, _more: knows or 0)
+    if knows is not None:
+        lib.SSL_CTX_callback_ctrl(context, _SET_NAME_CALLBACK, named)
     listener = lab.listener("1.2.3.4", 443)
     met: list[str] = []
     threads: list[threading.Thread] = []

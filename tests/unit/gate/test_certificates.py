@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from cryptography import x509
 
-from tests.unit.gate.certificates import CLIENTS, SERVERS, Made, must_staple, only_names
+from tests.certificates import CLIENTS, SERVERS, Made, must_staple, only_names
 from tests.unit.gate.inside import Inside, get, inside, read_all
 from tests.unit.gate.test_inspected import serving
 from tidegate.model.reason import Reason

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.gate.certificates import Made
+from tests.certificates import Made
 from tests.unit.gate.inside import Inside, answer, get, inside
-from tests.unit.gate.peer import FAIL_IF_NO_CERT, VERIFY_PEER, Peer, playing
+from tests.unit.gate.peer import FAIL_IF_NO_CERT, NAME_FATAL, NAME_WARNING, VERIFY_PEER, Peer, playing
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
 
@@ -137,6 +137,20 @@ def test_another_handshake_that_is_asked_for(play: Callable[..., Played]) -> Non
     played.refused(Reason.UPSTREAM_TLS)
     assert b"it may want a client certificate, see 'inspect: never'" in played.said
     assert again == [False]
+
+
+@pytest.mark.parametrize("version", [TLS12, TLS13])
+def test_a_server_that_does_not_know_the_name(play: Callable[..., Played], version: int) -> None:
+    """RFC 6066 section 3, issue 6: who only warns of it goes on, with a certificate that counts."""
+    assert play(says(GOOD), versions=(version, version), knows=NAME_WARNING).said.endswith(b"hi")
+
+
+@pytest.mark.parametrize("version", [TLS12, TLS13])
+def test_a_server_that_ends_it_over_the_name(play: Callable[..., Played], version: int) -> None:
+    """RFC 6066 section 3: 502, with its own alert."""
+    played = play(says(GOOD), versions=(version, version), knows=NAME_FATAL)
+    played.refused(Reason.UPSTREAM_TLS)
+    assert b"unrecognized name" in played.said
 
 
 @pytest.mark.parametrize("selects", [b"spdy/1", b"h2", b"\xff\xfe", b"x" * 255, b"http/1.1"])

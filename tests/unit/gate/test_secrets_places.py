@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.certificates import Made
 from tests.coded import coded
-from tests.unit.gate.certificates import Made
 from tests.unit.gate.inside import Inside, answer, get, inside, read_all
 from tests.unit.gate.peer import Peer, playing
 from tests.unit.gate.test_inner_streams import GET, site, talk
