@@ -237,8 +237,10 @@ class Answering:
         if self._proxied and head.status == _PROXY_AUTHENTICATION_REQUIRED:
             exchange.fail(Reason.UPSTREAM_PROXY)
             return
-        if 300 <= head.status < 400 and exchange.entry is not None:
-            exchange.entry.led(head.get(b"location") or b"")
+        entry = exchange.entry if 300 <= head.status < 400 else None
+        if entry is not None and entry.led(head.get(b"location") or b""):
+            exchange.fail(Reason.REDIRECT_REFUSED)
+            return
         exchange.heard(head)
         framing = response_framing(head, request.method)
         without = exchange.without

@@ -162,7 +162,7 @@ class Gate:
 
         On the gate's thread. What it costs depends on the connections of this task only.
         """
-        count = 0
+        count = sum(self.cut(helper, reason, wanted) for helper in task.helpers)
         for handler in self.handlers(task):
             entry = getattr(handler, "entry", None) or getattr(handler, "opened", None)
             if wanted is None or (entry is not None and entry.decision is not None and wanted(entry)):

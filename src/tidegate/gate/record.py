@@ -56,10 +56,11 @@ class Entry:
             for decision in (self.decision, self.also)
         )
 
-    def led(self, location: bytes) -> None:
-        """Take note that the answer leads elsewhere."""
+    def led(self, location: bytes) -> bool:
+        """Take note that the answer leads elsewhere; whether it is refused for that (SRV-6)."""
         if self.decision is not None:
             note_redirect(self.task, self.decision.destination, location)
+        return bool(location) and not self.task.redirected
 
     def came_from(self) -> str:
         """Say who has sent the task here, '' where nobody has."""

@@ -123,9 +123,30 @@ class GateTask:
     """
 
     __slots__ = (
-        "_meters", "_plans", "agent", "asks", "captured", "clients", "connections", "family", "heads", "id",
-        "idle_ends", "inspector", "met", "paused", "phase", "policy", "recorder", "redirects", "requests", "secrets",
-        "synthetic", "tools",
+        "_meters",
+        "_plans",
+        "agent",
+        "asks",
+        "captured",
+        "clients",
+        "connections",
+        "family",
+        "heads",
+        "helpers",
+        "id",
+        "idle_ends",
+        "inspector",
+        "met",
+        "paused",
+        "phase",
+        "policy",
+        "recorder",
+        "redirected",
+        "redirects",
+        "requests",
+        "secrets",
+        "synthetic",
+        "tools",
     )  # fmt: skip
 
     def __init__(
@@ -159,6 +180,10 @@ class GateTask:
         self.inspector: Inspector | None = None  # reads inside TLS, where a rule asks for that
         self.secrets: Secrets | None = None  # where it was given some (INS-5)
         self.tools: ToolDoor | None = None  # what it reaches at the name of its tools (SRV-6)
+        self.helpers: set[GateTask] = (
+            set()
+        )  # tools of it that run now and are held to its hosts (runtime/tool_holds.py)
+        self.redirected = True  # whether an answer may lead elsewhere
         self.redirects: dict[Destination, Destination] = {}  # where hosts that are read sent it lately (redirected.py)
         self._plans: dict[tuple[str, int], Plan] = {}
         self._meters: dict[Rule, Meter] = {}
@@ -170,11 +195,15 @@ class GateTask:
         self.phase = phase or self.phase
         self._forget()
         self._meters.clear()
+        for helper in self.helpers:
+            helper.change(policy=policy, phase=phase)
 
     def pause(self, *, paused: bool) -> None:
         """Refuse every new connection from now on, or no more; open ones stay as they are."""
         self.paused = paused
         self._forget()
+        for helper in self.helpers:
+            helper.pause(paused=paused)
 
     def join(self, other: GateTask) -> None:
         """Be one more command of the task that `other` is of: names, meters and the bound of connections are one."""

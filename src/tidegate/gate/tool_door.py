@@ -12,8 +12,18 @@ Rules of the file:
 from __future__ import annotations
 
 import _socket
-from _socket import AF_UNIX, MSG_DONTWAIT, SCM_RIGHTS, SOCK_STREAM, SOL_SOCKET, socketpair
-from struct import pack
+import posix
+from _socket import (
+    AF_UNIX,
+    CMSG_SPACE,
+    MSG_CMSG_CLOEXEC,
+    MSG_DONTWAIT,
+    SCM_RIGHTS,
+    SOCK_STREAM,
+    SOL_SOCKET,
+    socketpair,
+)
+from struct import pack, unpack
 
 from tidegate.model.decision import Decision
 from tidegate.model.reason import Reason
@@ -23,22 +33,34 @@ from tidegate.model.verdict import Phase, Verdict
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol
 
     from tidegate.gate.gate import Gate
     from tidegate.gate.task import GateTask
     from tidegate.model.destination import Destination
 
+    class Held(Protocol):
+        """A tool that is held to the task's hosts."""
+
+        def close(self) -> None:
+            """End it."""
+
+
 _CONNECT = b"connect"
+_MOST_FDS = 253  # SCM_MAX_FD
 _MOST = 1 << 16  # bytes of one message of the keeper
 _NUMBERS = ("status", "in", "out", "seconds")
 _LONGEST = 64
 
 
 class ToolDoor:
-    """See the head of the file. `called` hears of each call: the tool, and what is said of it."""
+    """See the head of the file. `called` hears of each call: the tool, and what is said of it.
 
-    __slots__ = ("_fd", "_gate", "_sock", "called")
+    `hold` serves the sockets of a tool that is held to the task's hosts (their roles, the descriptors, the first of
+    which is the control's); it owns them. `holds` end with the door.
+    """
+
+    __slots__ = ("_fd", "_gate", "_sock", "called", "hold", "holds")
 
     def __init__(self, gate: Gate, fd: int, task: GateTask) -> None:
         """Take over our end of a keeper's channel.
@@ -52,6 +74,8 @@ class ToolDoor:
         self._fd = fd
         self._sock: _socket.socket | None = sock
         self.called: Callable[[str, dict[str, Any]], None] | None = None
+        self.hold: Callable[[list[str], list[int]], None] | None = None
+        self.holds: set[Held] = set()
         gate.reactor.watch(fd, self)
         task.tools = self
 
@@ -75,24 +99,34 @@ class ToolDoor:
         """The keeper says what was called."""
         while self._sock is not None:
             try:
-                data = self._sock.recv(_MOST)
+                data, ancillary, _flags, _address = self._sock.recvmsg(
+                    _MOST, CMSG_SPACE(4 * _MOST_FDS), MSG_CMSG_CLOEXEC
+                )
             except BlockingIOError:
                 return
             except OSError:
-                data = b""
+                data, ancillary = b"", []
             if not data:
                 self.close()
                 return
-            self._hear(data)
+            self._hear(data, _descriptors(ancillary))
 
-    def _hear(self, data: bytes) -> None:
+    def _hear(self, data: bytes, descriptors: list[int]) -> None:
         from json import loads
 
         try:
             message = loads(data)
+            roles = message.get("hold")
+            if descriptors and self.hold is not None and isinstance(roles, list) and len(roles) + 1 == len(descriptors):
+                taken, descriptors = descriptors, []
+                self.hold(roles, taken)
+                return
             tool, result = str(message["tool"])[:_LONGEST], str(message["result"])[:_LONGEST]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             return
+        finally:
+            for fd in descriptors:
+                posix.close(fd)
         numbers = {key: message[key] for key in _NUMBERS if isinstance(message.get(key), int | float)}
         if self.called is not None:
             self.called(tool, {"result": result, **numbers})
@@ -111,6 +145,16 @@ class ToolDoor:
             sock, self._sock = self._sock, None
             self._gate.reactor.forget(self._fd)
             sock.close()
+            for held in list(self.holds):
+                held.close()
+
+
+def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:
+    found: list[int] = []
+    for level, kind, payload in ancillary:
+        if level == SOL_SOCKET and kind == SCM_RIGHTS:
+            found += unpack(f"{len(payload) // 4}i", payload[: len(payload) // 4 * 4])
+    return found
 
 
 def is_tools(destination: Destination) -> bool:

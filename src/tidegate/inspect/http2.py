@@ -364,8 +364,9 @@ class Http2(Flow):
         self.moved += 1
         if isinstance(event, ResponseReceived):
             stream.answered = True
-            if status[:1] == b"3":
-                stream.line.led(dict(headers).get(b"location", b""))
+            if status[:1] == b"3" and stream.line.led(dict(headers).get(b"location", b"")):
+                self._drop(stream, ErrorCodes.REFUSED_STREAM, Reason.REDIRECT_REFUSED)
+                return
             stream.line.status = int(status)
             self._answers += 1
         self._client.send_headers(stream.client, kept, end_stream=ends)

@@ -118,6 +118,13 @@ class Reason(Closed):
         "http_request_denied",
     )
 
+    REDIRECT_REFUSED = (
+        "redirect-refused",
+        "the answer leads elsewhere, and this tool follows no redirects (apply_task_hosts)",
+        403,
+        "http_request_denied",
+    )
+
     # What an agent asks of its model service (INS-8).
     MODEL_GUARD = (
         "model-guard",

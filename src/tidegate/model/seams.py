@@ -134,8 +134,8 @@ class Line(Protocol):
     up: int
     down: int
 
-    def led(self, location: bytes) -> None:
-        """Take note that the answer leads elsewhere."""
+    def led(self, location: bytes) -> bool:
+        """Take note that the answer leads elsewhere; whether it is refused for that."""
 
     def came_from(self) -> str:
         """Say who has sent the task here, '' where nobody has."""

@@ -55,6 +55,9 @@ class Link:
         self.own: tuple[str, ...] = ()  # those of them that hold the stand-ins
         self.secrets: tuple[str, ...] = ()  # names of secrets that are still to be asked for (`cover`)
         self.tools = -1  # our end of the channel to what answers for the command's tools (tool_link.py)
+        self.tell_tools: Callable[[str, Sequence[str]], None] | None = (
+            None  # tells that whom to trust, once it is known
+        )
         self.on_question: Callable[[Sequence[Any]], None] | None = None  # hears of questions, where they are asked here
 
     def dumps(self, value: Any) -> bytes:

@@ -112,8 +112,9 @@ def serve_sockets(
         for fd in sockets.of(inside.ANNOUNCED):
             _serve_announced(gate, task, fd, served, left)
         for fd in sockets.of(inside.TOOLS):
-            served.tools = ToolDoor(gate, fd, task)
+            door = served.tools = ToolDoor(gate, fd, task)
             left.remove(fd)
+            door.hold = _holder(gate, task, door, own_names)
         known = {inside.PROXY, inside.MOULD, inside.MET, inside.ANNOUNCED, inside.TOOLS}
         if not known.issuperset(one for one in sockets.roles if one != role):
             _serve_capture(gate, task, sockets, own_names, served, left)
@@ -128,6 +129,17 @@ def serve_sockets(
             os.close(fd)
         raise
     return served
+
+
+def _holder(
+    gate: Gate, task: GateTask, door: ToolDoor, own_names: tuple[str, ...]
+) -> Callable[[list[str], list[int]], None]:
+    def hold(roles: list[str], descriptors: list[int]) -> None:
+        from tidegate.runtime.tool_holds import hold_tool
+
+        hold_tool(gate, task, door, own_names, roles, descriptors)
+
+    return hold
 
 
 def _serve_announced(gate: Gate, task: GateTask, fd: int, served: Served, left: list[int]) -> None:

@@ -169,6 +169,8 @@ def run_behind_gate(
         finally:
             inbox.heed(at_once=False)
     environment = _environment_of(order, hold, link, port, (OWN4, OWN6, *names) if captured else ())
+    if link.tell_tools is not None:
+        link.tell_tools(roots, link.authority if files is not None else ())
     trust: tuple[tuple[str, bytes], ...] = ()
     if files is not None:
         from tidegate.runtime.trust import trusting

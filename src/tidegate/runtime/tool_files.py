@@ -74,10 +74,6 @@ def tools_of(names: Iterable[str], config: str) -> tuple[Tool, ...]:
         why = missing(known[name])
         if why:
             raise StartError(f"the tool {name} cannot run: {why}", fix=f"see {known[name].source}", code=_CODE)
-        if known[name].apply_task_hosts:  # until there is a hold for it
-            raise StartError(
-                f"the tool {name} says apply_task_hosts, which this version cannot do", fix="leave it out", code=_CODE
-            )
         found.append(known[name])
     return tuple(found)
 

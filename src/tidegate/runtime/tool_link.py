@@ -35,11 +35,12 @@ def with_tools(order: Order, tools: Sequence[Tool], link: Link, act: Callable[[]
         return act()
     keeper = ToolKeeper(order, tools)
     link.tools = keeper.channel.fileno()
+    link.tell_tools = keeper.tell
     try:
         ended = act()
         return ended.replace(signed=(*ended.signed, *keeper.finish()))
     finally:
-        link.tools = -1
+        link.tools, link.tell_tools = -1, None
         keeper.finish()
 
 
@@ -54,6 +55,7 @@ class ToolKeeper:
 
         self._log = os.path.join(make_task_folder(order.state, order.task), LOG)
         self._lines: list[str] | None = None
+        self._waits = any(tool.apply_task_hosts for tool in tools)  # it is to be told whom to trust
         self.channel, theirs = pair(AF_UNIX, SOCK_SEQPACKET)
         self._life, life = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC)
         front = os.getpid()
@@ -62,6 +64,15 @@ class ToolKeeper:
             _be_keeper(front, theirs, life.detach(), self._log, order, {tool.name: tool for tool in tools})
         theirs.close()
         life.close()
+
+    def tell(self, roots: str, authority: Sequence[str]) -> None:
+        """Say whom programs behind the gate are to trust: roots as PEM, and the task's authority."""
+        if self._waits:
+            self._waits = False
+            try:
+                self._life.sendall(json.dumps([roots, list(authority)]).encode("ascii") + b"\n")
+            except OSError:
+                return  # it is gone, and no tool is offered
 
     def finish(self) -> list[str]:
         """End it and what it runs; return lines about what was called. Later calls do nothing."""
@@ -118,8 +129,10 @@ def _be_keeper(front: int, channel: socket, life: int, log: str, order: Order, t
             os._exit(0)
         os.chdir("/")
 
+        trusted = _told(life) if any(tool.apply_task_hosts for tool in tools.values()) else ("", ())
+
         def start(tool: Tool, data: bytes, ends: int) -> Ran:
-            ran = _start(order, tool, data, ends)
+            ran = _start(order, tool, data, ends, channel, trusted)
             _note(log, tool, ran)
             return ran
 
@@ -131,13 +144,27 @@ def _be_keeper(front: int, channel: socket, life: int, log: str, order: Order, t
         os._exit(0)
 
 
+def _told(life: int) -> tuple[str, tuple[str, ...]]:
+    """Wait for what the front knows once its gate does; the end where that never comes."""
+    data = bytearray()
+    while not data.endswith(b"\n"):
+        piece = os.read(life, 1 << 16)
+        if not piece:
+            raise SystemExit
+        data += piece
+    roots, authority = json.loads(data)
+    return roots, tuple(authority)
+
+
 def _stop() -> NoReturn:
     raise SystemExit
 
 
-def _start(order: Order, tool: Tool, data: bytes, life: int) -> Ran:
+def _start(
+    order: Order, tool: Tool, data: bytes, life: int, channel: socket, trusted: tuple[str, tuple[str, ...]]
+) -> Ran:
     from tidegate.model.errors import TidegateError
-    from tidegate.tools.program import Ran, run
+    from tidegate.tools.program import NOT_STARTED, Forked, Ran, run, see_through
 
     more = {"TIDEGATE_TASK": order.task, "TIDEGATE_TOOL": tool.name}
     if tool.secrets:
@@ -152,6 +179,17 @@ def _start(order: Order, tool: Tool, data: bytes, life: int) -> Ran:
                 more[stored.variable] = os.fsdecode(value_of(stored, order.state, order.environ, asker=life))
         except TidegateError as error:
             return Ran("not-started", 0, b"", str(error).encode(), 0.0)
+    if tool.apply_task_hosts:
+        from tidegate.runtime.tool_front import be_front
+
+        ran = see_through(
+            lambda folder: Forked(lambda: be_front(order, tool, folder, more, channel, trusted)),
+            data,
+            seconds=tool.timeout_seconds,
+            most=tool.max_output_bytes,
+            life=life,
+        )
+        return ran.replace(why="not-started") if ran.status == NOT_STARTED else ran
     return run(
         tool.command,
         os.path.realpath(tool.command[0]),

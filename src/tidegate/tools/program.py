@@ -28,10 +28,11 @@ from tidegate.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MOST_ERRORS = 64 << 10  # bytes of standard error that are kept; the rest is read and forgotten
+NOT_STARTED = 125  # the exit status of what could not start a program; as env(1) and docker(1) have it
 _PIECE = 1 << 16
 _AFTER = 0.5  # seconds in which what a program left behind may hold its output open
 
@@ -68,17 +69,15 @@ def run(
     seconds: float,
     most: int,
     life: int = -1,
-    keep: Sequence[int] = (),
 ) -> Ran:
     """Run a program and return how that went; never raises for what the program does.
 
     `executable` is the file itself, `most` bounds its output in bytes. `life` is a descriptor that ends when nobody
-    waits any more; `keep` are descriptors that the program gets (those of a hold's front, never of a tool).
+    waits any more.
     """
-    began = time.monotonic()
-    folder = tempfile.mkdtemp(prefix="tidegate-tool-")
-    try:
-        process = subprocess.Popen(
+
+    def begin(folder: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
             list(argv),
             executable=executable,
             stdin=subprocess.PIPE,
@@ -87,11 +86,22 @@ def run(
             cwd=folder,
             env=environment(names, environ, folder, more),
             start_new_session=True,
-            pass_fds=tuple(keep),
             preexec_fn=_die_with_us,  # noqa: PLW1509 - one thread, see the head
             umask=0o077,
             bufsize=0,
         )
+
+    return see_through(begin, data, seconds=seconds, most=most, life=life)
+
+
+def see_through(
+    begin: Callable[[str], subprocess.Popen[bytes] | Forked], data: bytes, *, seconds: float, most: int, life: int = -1
+) -> Ran:
+    """Begin something in a fresh folder, see it to its end, and return how that went; see `run`."""
+    began = time.monotonic()
+    folder = tempfile.mkdtemp(prefix="tidegate-tool-")
+    try:
+        process = begin(folder)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         why = os.strerror(error.errno or 5) if isinstance(error, OSError) else str(error)
         return Ran("not-started", 127, b"", why.encode(), time.monotonic() - began)
@@ -108,6 +118,49 @@ def run(
         shutil.rmtree(folder, ignore_errors=True)
 
 
+class Forked:
+    """A child of ours that runs `act` in place of a program, as subprocess.Popen has it.
+
+    Its exit status is what `act` returns, NOT_STARTED where that raises.
+    """
+
+    def __init__(self, act: Callable[[], int]) -> None:
+        inward, into = os.pipe()
+        out, outward = os.pipe()
+        error, astray = os.pipe()
+        self.returncode = 0
+        self.pid = os.fork()
+        if self.pid == 0:
+            status = NOT_STARTED
+            try:
+                os.setsid()
+                _die_with_us()
+                for number, fd in enumerate((inward, outward, astray)):
+                    os.dup2(fd, number)
+                for fd in (inward, into, out, outward, error, astray):
+                    os.close(fd)
+                os.umask(0o077)
+                status = act()
+            except BaseException as problem:  # noqa: BLE001 - the person reads it, in the tool's own log
+                os.write(2, f"{type(problem).__name__}: {problem}\n".encode())
+            finally:
+                os._exit(status)
+        for fd in (inward, outward, astray):
+            os.close(fd)
+        self.stdin = open(into, "wb", buffering=0)  # noqa: SIM115 - whoever hears it closes it
+        self.stdout = open(out, "rb", buffering=0)  # noqa: SIM115 - likewise
+        self.stderr = open(error, "rb", buffering=0)  # noqa: SIM115 - likewise
+
+    def kill(self) -> None:
+        """End it."""
+        os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """Wait for its end."""
+        self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.returncode
+
+
 def _die_with_us() -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -115,7 +168,9 @@ def _die_with_us() -> None:
 class _Talk:
     """Feeds a program and hears it, until it has ended or must end."""
 
-    def __init__(self, process: subprocess.Popen[bytes], data: bytes, most: int, until: float, life: int) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes] | Forked, data: bytes, most: int, until: float, life: int
+    ) -> None:
         assert process.stdin is not None, "a pipe was asked for"
         assert process.stdout is not None, "a pipe was asked for"
         assert process.stderr is not None, "a pipe was asked for"
@@ -208,7 +263,7 @@ def _try_larger(fd: int) -> None:
         return  # a user has so many pages for pipes
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes] | Forked) -> None:
     # Also where it has ended: what it started is still of its group, whose number is not given away before we wait.
     try:
         os.killpg(process.pid, signal.SIGKILL)

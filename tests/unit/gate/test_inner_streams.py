@@ -460,3 +460,14 @@ def test_curl_over_http2(inside: Start, site: tuple[H2Site, str], tmp_path: Path
     assert done.returncode == 0, done.stderr
     assert ":path: /x" in done.stdout
     assert done.stdout.endswith("2")
+
+
+def test_one_that_follows_no_redirects_gets_none(talk: Any, site: tuple[H2Site, str]) -> None:
+    """SRV-6: an answer that leads elsewhere is a reset for a tool that says apply_task_hosts, and passes for a task."""
+    site[0].answers["/x"] = ([(":status", "302"), ("location", "https://a.test/y")], b"", [])
+    client, gate = talk()
+    assert client.answer(client.ask(GET))[0][":status"] == "302"
+    gate.gate.task.redirected = False
+    head, _body, _trailers, reset = client.answer(client.ask(GET))
+    assert (head, reset) == ({}, True)
+    assert [event.reason for event in gate.gate.events(2)] == [Reason.ALLOWED, Reason.REDIRECT_REFUSED]
