@@ -7,8 +7,8 @@ Rules of the file:
 * TLS 1.2 and newer on both sides, no renegotiation (it would let bytes stand before those that were judged).
 * A session to a destination is resumed only for the same host, port and protocols, and for an hour at most: OpenSSL
   does not verify the certificate again. We never have a certificate of our own to show, so no identity is resumed.
-* Contexts and sessions are few and bounded: one context for each protocol list to all destinations, shared by all tasks
-  with the same roots (to read a system's roots takes tens of milliseconds, in which nobody is served), one for each
+* Contexts and sessions are few and bounded: one context to all destinations, shared by all tasks with the same roots
+  and whatever they offer (to read a system's roots takes tens of milliseconds, in which nobody is served), one for each
   host and protocol to the task, renewed with its leaf, or when it remembers many clients of TLS 1.2. Sessions belong
   to one task.
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import os
 import ssl
+import threading
 from collections import OrderedDict
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -50,6 +51,7 @@ VERIFYING = 16  # contexts to destinations: a MiB each
 SESSION_SECONDS = 3600.0
 REMEMBERED = 64  # sessions of clients of one host: OpenSSL itself keeps 20,480 of them for two hours
 _FLAGS = ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+_OFFERING = threading.Lock()  # of a context that others may have too
 
 _WANTS_CERTIFICATE = frozenset({"TLSV13_ALERT_CERTIFICATE_REQUIRED", "TLSV1_ALERT_CERTIFICATE_REQUIRED"})
 _REFUSED = "SSLV3_ALERT_HANDSHAKE_FAILURE"
@@ -189,7 +191,7 @@ class Tls:
 
 
 @lru_cache(maxsize=VERIFYING)
-def verifying(roots: str, alpn: tuple[bytes, ...]) -> ssl.SSLContext:
+def verifying(roots: str) -> ssl.SSLContext:
     """Return the context to destinations: it verifies against the roots, PEM, and checks the host's name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -197,9 +199,21 @@ def verifying(roots: str, alpn: tuple[bytes, ...]) -> ssl.SSLContext:
     context.options |= _FLAGS
     if roots:
         context.load_verify_locations(cadata=roots)
-    if alpn:
-        context.set_alpn_protocols([name.decode("ascii") for name in alpn])
     return context
+
+
+def _reaching(
+    context: ssl.SSLContext, host: str, alpn: tuple[bytes, ...], session: ssl.SSLSession | None
+) -> Callable[[ssl.MemoryBIO, ssl.MemoryBIO], ssl.SSLObject]:
+    offered = [name.decode("ascii") for name in alpn]
+
+    def make(come: ssl.MemoryBIO, go: ssl.MemoryBIO) -> ssl.SSLObject:
+        # A connection takes the offer of its context when it is made (SSL_new(3)), and has a copy from then on.
+        with _OFFERING:
+            context.set_alpn_protocols(offered)
+            return context.wrap_bio(come, go, server_hostname=host, session=session)
+
+    return make
 
 
 class Contexts:
@@ -229,14 +243,14 @@ class Contexts:
 
     def upstream(self, destination: Destination, alpn: tuple[bytes, ...]) -> Tls:
         """Return the client's end of a connection to a destination."""
-        context = verifying(self._roots, alpn)
+        context = verifying(self._roots)
         key = destination.host.text, destination.port, b",".join(alpn)
         known = self._sessions.get(key)
         # A session is its context's: `verifying` makes another one where more lists of roots are in use than it keeps.
         resumed = known is not None and known[1] > self._wall() and known[2] is context
         session = known[0] if known is not None and resumed else None
         return Tls(
-            lambda come, go: context.wrap_bio(come, go, server_hostname=key[0], session=session),
+            _reaching(context, key[0], alpn, session),
             lambda session: self._keep_session(key, session, context),
         )
 

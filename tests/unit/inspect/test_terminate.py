@@ -20,6 +20,7 @@ from tidegate.model.destination import Destination
 from tidegate.model.host import canonical_host
 from tidegate.model.reason import Reason
 from tidegate.policy.scope import Scope
+from tidegate.wire.client_hello import ClientHello, ClientHelloReader
 
 if TYPE_CHECKING:
     from typing import Any
@@ -190,14 +191,20 @@ def test_only_protocols_that_are_spoken_are_offered_on(world: World, offered: tu
 
 
 def test_no_list_of_a_client_makes_more_contexts(world: World) -> None:
-    """GAT-5: a context with all roots is large; whatever a hello repeats, there are five lists at most."""
+    """GAT-5: a context with all roots is large; whatever clients offer, there is one, and each offers its own."""
     terminate.verifying.cache_clear()
     for at in range(64):
         alpn = tuple(b"h2" if at >> bit & 1 else b"http/1.1" for bit in range(6))
         offered = world.contexts.offers(alpn)
         assert offered is not None
-        world.contexts.upstream(to("a.test"), offered)
-    assert terminate.verifying.cache_info().currsize <= 4
+        ours = world.contexts.upstream(to("a.test"), offered)
+        other = world.contexts.upstream(to("a.test"), ())
+        for one, asked in ((ours, offered), (other, ())):
+            assert not one.shake()
+            hello = ClientHelloReader().feed(one.take())
+            assert isinstance(hello, ClientHello)
+            assert hello.alpn == asked
+    assert terminate.verifying.cache_info().currsize == 1
 
 
 def test_tasks_share_what_verifies_and_nothing_else(world: World) -> None:
@@ -325,7 +332,7 @@ def test_large_writes_are_whole(world: World) -> None:
 def test_old_versions_are_not_spoken(world: World) -> None:
     """INS-3: TLS 1.2 at least, on both sides."""
     world.client("a.test")
-    contexts = [context for context, _ in world.contexts._leafs.values()] + [terminate.verifying("", ())]
+    contexts = [context for context, _ in world.contexts._leafs.values()] + [terminate.verifying("")]
     assert {context.minimum_version for context in contexts} == {ssl.TLSVersion.TLSv1_2}
     assert all(context.options & ssl.OP_NO_RENEGOTIATION for context in contexts)
     verifying = contexts[-1]
