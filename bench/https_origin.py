@@ -1,9 +1,9 @@
 """The origin of what is read inside TLS: nginx with HTTP/1.1 and HTTP/2, and certificates of the bench's own.
 
 One worker, a small answer of 128 bytes at /, the same with an id in each head at /varied, 256 MiB of zeros at /big (a
-file without blocks: nothing is read from a disk), uploads at /up, which go to the bench's folder in memory. No log, no
-bound of requests on a connection. Every proxy verifies its certificate against the authority made here; the generator
-verifies nobody.
+file without blocks: nothing is read from a disk), the same at 64 bytes a second at /slow, uploads at /up, which go to
+the bench's folder in memory. No log, no bound of requests on a connection. Every proxy verifies its certificate against
+the authority made here; the generator verifies nobody.
 """
 
 from __future__ import annotations
@@ -53,6 +53,10 @@ http {{
             return 200 "{small}";
         }}
         location = /big {{ root {folder}; }}
+        location = /slow {{
+            alias {folder}/big;
+            limit_rate 64;
+        }}
         location /up/ {{
             root {folder};
             dav_methods PUT;

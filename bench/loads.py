@@ -63,6 +63,7 @@ class TlsLoad:
     seconds: float = 2.0
     warmup: float = 0.3
     path: str = "/"
+    begun: bool = False  # of the mode `idle`: a connection is open once its answer has begun
     protocol: str = "h1"
     compares_directly: ClassVar[bool] = True
 
@@ -73,6 +74,7 @@ class TlsLoad:
         found += ["--clients", str(self.clients), "--streams", str(self.streams)]
         found += ["--seconds", str(self.seconds), "--warmup", str(self.warmup)]
         found += ["--h2"] if self.protocol == "h2" else []
+        found += ["--begun"] if self.begun else []
         return [*found, *(["--proxy", proxy] if proxy else ["--direct", f"{origin.address}:{port}"])]
 
 

@@ -105,7 +105,7 @@ def _latency(context: Context, inspectors: Sequence[Inspector], origin: HttpsOri
 
 
 def _memory(context: Context, inspectors: Sequence[Inspector]) -> None:
-    """What one open connection holds, read and kept alive, in the proxy's processes."""
+    """What one open connection holds in the proxy's processes: read, answered and kept alive, and in mid-answer."""
     context.say(f"inspection: memory of {CONNECTIONS} open connections")
     per_connection = context.results.measure(
         "inspect_bytes", f"memory per open connection, {CONNECTIONS} open", "B", more_is_better=False
@@ -117,7 +117,9 @@ def _memory(context: Context, inspectors: Sequence[Inspector]) -> None:
             time.sleep(SETTLE)
             empty = processes.footprint(peer.pids())
             full = hold(peer, TlsLoad("idle", clients=CONNECTIONS))
+            busy = hold(peer, TlsLoad("idle", clients=CONNECTIONS, path="/slow", begun=True))
         except BenchError as error:
             context.failed(f"{peer.name}: {CONNECTIONS} open connections", error)
             continue
-        per_connection.of(peer.name).add((full.pss - empty.pss) / CONNECTIONS)
+        answering = (busy.pss - empty.pss) / CONNECTIONS
+        per_connection.of(peer.name).add((full.pss - empty.pss) / CONNECTIONS, answering=answering)

@@ -4,7 +4,8 @@
  *   tlsload connections  --target NAME:PORT  a new connection each: CONNECT, a full handshake, one GET, close
  *   tlsload down         --target NAME:PORT  GETs of a big answer, its bytes counted as they arrive
  *   tlsload up           --target NAME:PORT  PUTs of 4 MiB, their bytes counted when they are answered
- *   tlsload idle         --target NAME:PORT  opens --clients connections, one GET each, holds them until stdin ends
+ *   tlsload idle         --target NAME:PORT  opens --clients connections, one GET each, holds them until stdin ends;
+ *                                            with --begun as soon as the answer has begun, in HTTP/1.1
  *
  * --proxy ADDRESS:PORT, or --direct ADDRESS:PORT (the origin itself). --h2 offers HTTP/2 and takes nothing else;
  * else HTTP/1.1 is offered. --path PATH, --clients N, --seconds S, --warmup S.
@@ -51,7 +52,7 @@ struct client {
 
 static enum mode mode;
 static const char *target, *path = "/";
-static int direct, h2;
+static int direct, h2, begun;
 static struct sockaddr_in server;
 static size_t clients = 1, streams = 1;
 static double seconds = 2, warmup = 0.3;
@@ -250,6 +251,7 @@ static int took_h1(struct client *client, size_t got) {
         client->body = length ? atoll(length + 16) : 0;
     }
     client->body -= (int64_t)got;
+    if (mode == IDLE && begun) return answered(client, client->began, 0);
     if (mode == DOWN && counting) bytes += got;
     if (client->body > 0) return 1;
     if (client->upload) {
@@ -489,6 +491,10 @@ int main(int argc, char **argv) {
     for (int i = 2; i < argc; i++) {
         if (!strcmp(argv[i], "--h2")) {
             h2 = 1;
+            continue;
+        }
+        if (!strcmp(argv[i], "--begun")) {
+            begun = 1;
             continue;
         }
         if (i + 1 >= argc) die("%s needs a value", argv[i]);

@@ -59,10 +59,12 @@ class IdleEnds:
 
     def waits(self, exchange: InnerExchange, reactor: Reactor) -> None:
         """This one waits for a request from now on, and has a connection to its destination."""
-        queue, seconds = (self._made_again, LONG) if exchange.made_again else (self._fresh, SHORT)
-        queue[exchange] = reactor.now
-        if len(self) > MOST and (self._timer is None or self._timer.due > reactor.now + seconds):
-            self._arm(reactor, seconds)
+        again, fresh = self._made_again, self._fresh
+        (again if exchange.made_again else fresh)[exchange] = reactor.now
+        if len(fresh) + len(again) > MOST:
+            seconds = LONG if exchange.made_again else SHORT
+            if self._timer is None or self._timer.due > reactor.now + seconds:
+                self._arm(reactor, seconds)
 
     def works(self, exchange: InnerExchange) -> None:
         """It does not wait any more, whatever it does."""

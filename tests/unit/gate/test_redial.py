@@ -15,6 +15,7 @@ import trustme
 
 from tests.unit.gate.inside import READ, answer, get, inside, read_all
 from tests.unit.gate.kit import policy_of, read_exactly, read_head, small, wait
+from tidegate.addresses.surroundings import Surroundings
 from tidegate.gate import idle_ends
 from tidegate.gate.open_now import CONNECTING, open_now
 from tidegate.gate.upstream import Proxy, UpstreamConfig
@@ -463,6 +464,28 @@ def test_a_connection_that_was_not_let_go_stays_as_it_is(
         assert answer(sock)[1] == b"2"
 
 
+@pytest.mark.usefixtures("none_kept")
+@pytest.mark.parametrize(("rule", "passes"), [("*.test:443", False), (WHERE, True)])
+def test_an_address_that_is_this_machines_by_now_is_admitted_again(
+    lab: Lab, inside: Start, rule: str, passes: bool
+) -> None:
+    """ADR-1, ADR-4, B22: what was dialled before is admitted again, as this machine is by then."""
+    origin = lab.origin("counting", "1.2.3.4", 443, tls="a.test")
+    around = [Surroundings(frozenset(), frozenset(), frozenset())]
+    gate = inside(rule, surroundings=lambda: around[0])
+    with gate.tunnel(WHERE) as sock:
+        sock.sendall(get("a.test"))
+        answer(sock)
+        gone(origin)
+        around[0] = Surroundings(frozenset((bytes((1, 2, 3, 4)),)), frozenset(), frozenset())
+        sock.sendall(get("a.test"))
+        if passes:
+            assert answer(sock)[1] == b"2"
+        else:
+            ended(gate, sock, Reason.OWN_ADDRESS)
+    assert origin.connections == 1 + passes
+
+
 # What is never let go.
 
 
@@ -494,6 +517,23 @@ def test_who_is_known_by_the_connection_keeps_it(lab: Lab, inside: Start, line: 
         sock.sendall(get("a.test"))
         answer(sock)
     assert origin.connections == (1 if kept else 2)
+
+
+@pytest.mark.usefixtures("none_kept")
+def test_another_challenge_behind_a_known_answer_is_heard(lab: Lab, inside: Start) -> None:
+    """INS-3: answers that come again are judged once; one with another challenge is not taken for them."""
+    steps: list[list[str]] = []
+    for scheme in ("Basic", "Basic", "Basic", "NTLM"):
+        said = f"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: {scheme}\r\nContent-Length: 0\r\n\r\n"
+        steps += [["head"], ["send", said]]
+    origin = lab.origin("script", "1.2.3.4", 443, tls="a.test", steps=[*steps, ["drain"]])
+    gate = inside(WHERE)
+    with gate.tunnel(WHERE) as sock:
+        sock.sendall(get("a.test") * 4)
+        for _ in range(4):
+            assert answer(sock)[0].startswith(b"HTTP/1.1 401 ")
+        time.sleep(0.3)  # nothing is to happen
+        assert origin.open == 1
 
 
 @pytest.mark.usefixtures("none_kept")

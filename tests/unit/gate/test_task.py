@@ -126,6 +126,7 @@ def test_commands_of_one_task_share_meters_names_and_the_bound() -> None:
     first.synthetic = Synthetic()
     second.join(first)
     assert second.synthetic is first.synthetic
+    assert second.idle_ends is first.idle_ends
     decision = first.plan(parse_authority("a.test:443")).decision
     assert first.limited(decision, 0.0, tunnel=False) is None
     assert second.limited(decision, 1.0, tunnel=False) is Reason.RATE_LIMITED
