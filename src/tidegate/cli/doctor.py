@@ -29,21 +29,22 @@ _LINE = 2000  # characters of one row: a path in it may be long
 @click.option("--hold", type=click.Choice((*HOLDS, *ENGINES)), default="netns", help="The hold to try (netns).")
 @click.option("--capture", type=click.Choice(("on", "off")), default="on", help="As with run, for netns (on).")
 @click.option("--fix", is_flag=True, help="Mend what can be mended safely without asking you.")
+@click.option("--repos", metavar="FILE", default="", help="Also say what the repositories of this Kraft file reach.")
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
-def doctor(*, escape: bool, hold: str, capture: str, fix: bool, as_json: bool) -> int:
+def doctor(*, escape: bool, hold: str, capture: str, fix: bool, repos: str, as_json: bool) -> int:
     """Say whether tasks can be held here. Exit status 1 when they cannot, or when something gets out.
 
     `--escape` sends no packet off this machine and leaves nothing behind.
     """
     if escape:
-        if fix:
-            raise UsageError("--fix does not go with --escape", fix="leave it out")
+        if fix or repos:
+            raise UsageError(f"{'--fix' if fix else '--repos'} does not go with --escape", fix="leave it out")
         return _escape(hold, capture, as_json=as_json)
     if (hold, capture) != ("netns", "on"):
         raise UsageError("--hold and --capture go with --escape", fix="leave them out")
-    checks = _checks()
+    checks = _checks(repos)
     if fix and _mended(checks):
-        checks = _checks()
+        checks = _checks(repos)
     if as_json:
         click.echo(
             json.dumps([{name: getattr(check, name) for name in ("name", "state", "what", "fix")} for check in checks])
@@ -54,12 +55,12 @@ def doctor(*, escape: bool, hold: str, capture: str, fix: bool, as_json: bool) -
     return EXIT_CHECK_FAILED if any(check.state == FAIL for check in checks) else 0
 
 
-def _checks() -> list[Check]:
+def _checks(repos: str) -> list[Check]:
     from tidegate.doctor.attempts import check_attempts
     from tidegate.doctor.engines import check_engines
     from tidegate.doctor.limits import check_limits
     from tidegate.doctor.owners import check_owners
-    from tidegate.doctor.policies import check_policies
+    from tidegate.doctor.policies import check_egress, check_policies
     from tidegate.doctor.records import check_records
     from tidegate.doctor.relays import check_relays
     from tidegate.doctor.server import check_server
@@ -80,6 +81,7 @@ def _checks() -> list[Check]:
         *check_sinks(environ),
         *check_relays(environ),
         *check_policies(environ),
+        *(check_egress(repos) if repos else ()),
         *check_upstream(environ),
     ]
 

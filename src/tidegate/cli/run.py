@@ -13,7 +13,7 @@ import time
 from tidegate.cli.main import raw, say
 from tidegate.cli.run_options import USAGE, RunOptions, Share, parse_run
 from tidegate.holds.hold import WITHOUT_GATE
-from tidegate.model.errors import EXIT_REFUSAL, StartError, TidegateError
+from tidegate.model.errors import EXIT_REFUSAL, StartError, TidegateError, WithoutGateError
 from tidegate.model.verdict import Phase
 from tidegate.runtime.outputs import OutputFile, status_text
 from tidegate.runtime.state import (
@@ -125,8 +125,13 @@ def _run(options: RunOptions, stdio: StdioPlan) -> Ended:
         link = server
     try:
         return queued(lambda inbox: _with_gate(options, stdio, inbox, link))
+    except WithoutGateError as error:
+        from tidegate.cli.run_without_gate import as_without_gate
+
+        without = as_without_gate(options, error)
     finally:
         link.close()
+    return _run(without, stdio)
 
 
 def _server(options: RunOptions) -> ServerLink | None:

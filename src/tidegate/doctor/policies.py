@@ -1,4 +1,7 @@
-"""Whether the policies that every run reads can be read: the administrator's and the user's (POL-8)."""
+"""Whether the policies that every run reads can be read: the administrator's and the user's (POL-8).
+
+And of a Kraft file that is named, what each of its repositories reaches (POL-15).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from tidegate.model.errors import StartError, TidegateError
 from tidegate.model.rule import Layer
 from tidegate.policy.loader import load_policy
 from tidegate.runtime.administrator import FILE, administrator_layer
+from tidegate.runtime.imported_policy import import_file
 from tidegate.runtime.policy_sources import USER_FILE, read_policy_file
 from tidegate.runtime.state import config_folder
 
@@ -35,6 +39,19 @@ def check_policies(environ: Mapping[str, str]) -> list[Check]:
     if os.path.lexists(user_file):
         rows.append(_user(user_file))
     return rows
+
+
+def check_egress(path: str) -> list[Check]:
+    """Return a row for each repository of a Kraft file: what its sandboxes reach (POL-15)."""
+    try:
+        data = read_policy_file(path)
+        found = import_file(data, path, folder="", dialect="kraft", first=True)
+    except TidegateError as error:
+        return [Check("egress", FAIL, _first(error), error.fix)]
+    rows = found.egress if found is not None else ()
+    if not rows:
+        return [Check("egress", FAIL, f"{path} names no repository", "give Kraft's config/repos.yaml")]
+    return [Check(f"egress of {row.name}", row.state, row.what, row.fix) for row in rows]
 
 
 def _user(path: str) -> Check:

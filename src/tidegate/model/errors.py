@@ -3,6 +3,7 @@
     TidegateError          a person reads `what` (one sentence) and `fix` (what to write or run instead)
     ├── UsageError         exit 2: the command line or the text of a policy
     ├── StartError         exit 78: the task cannot start as asked
+    │   └── WithoutGateError   a file given for a policy asks for no gate
     ├── GateLostError      exit 70: the gate went away while the task ran
     └── NotSavedError      what was to be kept is not on the disk; nothing may be built on it
 
@@ -63,6 +64,18 @@ class StartError(TidegateError):
     """The task cannot start as asked; nothing of it has run."""
 
     exit_status = EXIT_CANNOT_START
+
+
+class WithoutGateError(StartError):
+    """A file that was given for a policy asks for no gate at all: `hold` is the hold that it means.
+
+    Whoever cannot start that hold says it as an error.
+    """
+
+    def __init__(self, what: str, hold: str) -> None:
+        option = "--open-network" if hold == "open" else "--no-network"
+        super().__init__(what, fix=f"give {option} in place of --policy", code="without-gate")
+        self.hold = hold
 
 
 class GateLostError(TidegateError):

@@ -61,8 +61,13 @@ _WORDS: Final[dict[str, bool | None]] = {
 class Mark(Protocol):
     """Where a node begins, counted from 0 (PyYAML's marks have this form)."""
 
-    line: int
-    column: int
+    @property
+    def line(self) -> int:
+        """The line."""
+
+    @property
+    def column(self) -> int:
+        """The character in it."""
 
 
 class Scalar:
@@ -157,7 +162,7 @@ def parse_document(data: bytes, problems: Problems) -> Node | None:
     Raises:
         TooManyProblemsError: from `problems`.
     """
-    text = _decode(data, problems)
+    text = decode_text(data, problems)
     if text is None:
         return None
     slow = not hasattr(yaml, "CBaseLoader")
@@ -194,7 +199,8 @@ def parse_document(data: bytes, problems: Problems) -> Node | None:
         return root
 
 
-def _decode(data: bytes, problems: Problems) -> str | None:
+def decode_text(data: bytes, problems: Problems) -> str | None:
+    """Return the text of a file that a person wrote; None where it is none, which is noted."""
     if len(data) > MAX_BYTES:
         problems.add(0, 0, f"the policy is over {MAX_BYTES >> 20} MiB", "", "split it, or write wildcards")
         return None

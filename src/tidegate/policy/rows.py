@@ -27,6 +27,7 @@ KEY: Final = 2
 PORT: Final = 3
 VERDICT: Final = 4
 PHASE: Final = 5
+SOURCE: Final = 7
 ORIGIN: Final = 8
 LAYER: Final = 9
 LIMITS: Final = 10

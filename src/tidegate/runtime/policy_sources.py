@@ -139,6 +139,7 @@ def policy_in_force(
     from tidegate.runtime.remembered import remembered_hosts
 
     below, above = [], [options]
+    notes: tuple[str, ...] = ()
     administrator = administrator_layer()
     if administrator is not None:
         if trust_folder:
@@ -148,7 +149,10 @@ def policy_in_force(
     if os.path.lexists(user_file):
         below.append(_load(user_file, user_file, Layer.USER))
     if policy_file:
-        above.insert(0, _load(policy_file, policy_file, Layer.COMMAND_LINE))
+        from tidegate.runtime.imported_policy import policy_layer
+
+        layer, notes = policy_layer(policy_file, folder)
+        above.insert(0, layer)
     found = None if no_folder_policy else folder_policy(folder, state, trusted=trust_folder)
     try:
         if found is not None and (found.trusted or found.known is not None or not policy_file):
@@ -163,7 +167,7 @@ def policy_in_force(
         raise UsageError(error.what, fix=error.advice) from None
     if policy.profile == "audit" and administrator is not None:
         refuse_what_is_locked("audit", "the profile audit", administrator)
-    return policy
+    return policy.replace(notes=(*notes, *policy.notes)) if notes else policy
 
 
 def is_strict(files: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.doctor.check import FAIL, OK, WARN
-from tidegate.doctor.policies import check_policies
+from tidegate.doctor.policies import check_egress, check_policies
 from tidegate.runtime import administrator
 
 
@@ -46,3 +46,27 @@ def test_the_administrators_policy_is_read(tmp_path: Path, monkeypatch: pytest.M
     (row,) = check_policies({"XDG_CONFIG_HOME": str(tmp_path)})
     assert row.state == FAIL
     assert row.fix == f"chmod go-w {file}"
+
+
+def test_what_the_repositories_of_a_kraft_file_reach(tmp_path: Path) -> None:
+    """POL-15: neither a policy nor unrestricted fails, unrestricted warns, each by its path; no such file fails."""
+    file = tmp_path / "repos.yaml"
+    file.write_text(
+        "repos:\n  - {path: /a, sandbox: {network: {runtime: {}}}}\n"
+        "  - {path: /b, sandbox: {unrestricted_network: true}}\n  - {path: /c, sandbox: {kind: docker}}\n"
+    )
+    rows = check_egress(str(file))
+    assert [(row.name, row.state) for row in rows] == [
+        ("egress of /a", OK),
+        ("egress of /b", WARN),
+        ("egress of /c", FAIL),
+    ]
+    assert "unrestricted_network: true" in rows[2].fix
+    file.write_text("repos: [{path: /a, sandbox: {netwrk: {}}}]\n")
+    (row,) = check_egress(str(file))
+    assert (row.name, row.state) == ("egress", FAIL)
+    file.write_text("repos: []\n")
+    (row,) = check_egress(str(file))
+    assert row.state == FAIL
+    (row,) = check_egress(str(tmp_path / "nothing"))
+    assert row.state == FAIL

@@ -34,3 +34,13 @@ def test_where_there_is_none_it_is_said(tmp_path: Path, monkeypatch: pytest.Monk
     other.write_text("com\n")
     monkeypatch.setattr(suffix_list, "PLACES", (str(empty), str(other)))
     assert suffix_list.load_suffixes("--group").domain_of("a.b.com") == "b.com"
+
+
+def test_without_the_suffixes_of_companies() -> None:
+    """POL-15: `github.io` is a company's; `co.uk`, a wildcard's and an unknown top level are registries'."""
+    if not any(map(os.path.exists, suffix_list.PLACES)):
+        pytest.skip("no list of public suffixes here: apt install publicsuffix")
+    found = suffix_list.load_suffixes("a test", companies=False)
+    public = ("com", "co.uk", "xn--p1ai", "foo.ck", "localhost", "nothing-known")
+    assert all(found.is_public(name) for name in public)
+    assert not any(found.is_public(name) for name in ("github.io", "githubusercontent.com", "www.ck", "example.com"))

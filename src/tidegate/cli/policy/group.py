@@ -7,6 +7,7 @@ import click
 from tidegate.cli.policy.check import check
 from tidegate.cli.policy.diff import diff
 from tidegate.cli.policy.explain import explain
+from tidegate.cli.policy.importing import import_policy
 from tidegate.cli.policy.learn import learn
 from tidegate.cli.policy.new_hosts import new_hosts
 from tidegate.cli.policy.show import show
@@ -19,6 +20,6 @@ def make_policy_group() -> click.Group:
     group = click.Group(
         "policy", help="Read, explain, compare, test and learn policies. Nothing is started or looked up."
     )
-    for command in (check, explain, show, diff, test, learn, new_hosts, trust, untrust):
+    for command in (check, explain, show, diff, test, import_policy, learn, new_hosts, trust, untrust):
         group.add_command(command)
     return group

@@ -28,6 +28,7 @@ from tidegate.policy.policy import Policy
 from tidegate.policy.positions import on_screen
 from tidegate.policy.rules import RuleError
 from tidegate.runtime.agent import Agent, find_harness, with_held_keys
+from tidegate.runtime.imported_policy import policy_layer
 from tidegate.runtime.policy_sources import option_layer, policy_in_force, read_policy_file
 from tidegate.runtime.state import config_folder, state_folder
 
@@ -97,12 +98,17 @@ def policy_of_file(path: str, *, folder: bool = False, harness: str = "") -> Pol
     Raises:
         UsageError: when it cannot be read, or with all errors of its text.
     """
-    layer = load_policy(read_policy_file(path), path, Layer.FOLDER if folder else Layer.COMMAND_LINE, folder=folder)
+    notes: tuple[str, ...] = ()
+    if folder:
+        layer = load_policy(read_policy_file(path), path, Layer.FOLDER, folder=True)
+    else:
+        layer, notes = policy_layer(path, os.path.realpath("."))
     agent = Agent(with_held_keys(find_harness(harness), os.environ)).layer(None) if harness else None
     try:
-        return join(layer) if agent is None else join(layer, agent)
+        policy = join(layer) if agent is None else join(layer, agent)
     except RuleError as error:
         raise UsageError(f"{on_screen(path, 200)}: {error.what}", fix=error.advice) from None
+    return policy.replace(notes=(*notes, *policy.notes)) if notes else policy
 
 
 def warn(policy: Policy) -> None:

@@ -1,0 +1,36 @@
+"""Runs whose file asks for no gate."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidegate.cli.run_options import parse_run
+from tidegate.cli.run_without_gate import as_without_gate
+from tidegate.model.errors import StartError, WithoutGateError
+
+OPEN = WithoutGateError("f:1:2 says unrestricted_network of /x: no gate and no policy", "open")
+OFFLINE = WithoutGateError("f:1:2 says --no-network: no gate and no policy", "offline")
+
+
+@pytest.mark.parametrize("error", [OPEN, OFFLINE])
+def test_the_hold_of_the_file_with_a_warning(error: WithoutGateError, capsys: pytest.CaptureFixture[str]) -> None:
+    """POL-15: the same run in that hold, and it is said each time."""
+    options = as_without_gate(parse_run(["--policy", "f", "--quiet", "--", "true"]), error)
+    assert (options.hold, options.capture, options.policy, options.quiet) == (error.hold, "off", "f", True)
+    assert f"warning: {error.what}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--deny", "a.test"], ["--allow", "a.test"], ["--ask-for", "a.test"], ["--profile", "closed"],
+        ["--publish", "8080"], ["--registries", "read"], ["--harness", "claude"], ["--fail-on-refusal"], ["--ask"],
+        ["--secret", "X"], ["--hold", "netns"], ["--wait"],
+    ],
+)  # fmt: skip
+def test_nothing_beside_it_is_lost(argv: list[str]) -> None:
+    """POL-15, HLD-7: an option that has no meaning there stops the start, and is named."""
+    with pytest.raises(StartError) as caught:
+        as_without_gate(parse_run(["--policy", "f", *argv, "--", "true"]), OPEN)
+    assert argv[0] in caught.value.what
+    assert argv[0] in caught.value.fix
