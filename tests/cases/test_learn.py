@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.product import LAUNCHER, PYTHON, REPOSITORY, Product
+from tests.served import Served
 
 if TYPE_CHECKING:
     from tests.lab.api import Lab
@@ -38,13 +40,14 @@ AUDIT = f"profile: audit\nsetup: {GET} http://deps.test/\n"
 @pytest.fixture(params=USERS)
 def product(request: pytest.FixtureRequest, tmp_path: Path, lab: Lab) -> Product:
     """The product beside servers of four names, and of one address."""
-    for name in ("a.test", "tls.test", "raw.test", "deps.test"):
+    for name in ("a.test", "tls.test", "raw.test", "deps.test", "registry.npmjs.org"):
         lab.dns.set(name, A=["1.2.3.4"])
     lab.dns.set("new.test", A=["1.2.3.5"])
     for address, port in (("1.2.3.4", 80), ("1.2.3.4", 8080), ("1.2.3.5", 80), ("1.2.3.6", 8000)):
         lab.origin("http", address, port)
-    lab.origin("http", "1.2.3.4", 443, tls="tls.test")
+    lab.origin("http", "1.2.3.4", 443, tls=["tls.test", "registry.npmjs.org"])
     made = Product(tmp_path, user=request.param == "user")
+    made.environment["SSL_CERT_FILE"] = shutil.copy(lab.ca_file, made.home)
     for name, text in (("raw.py", RAW), ("audit.yaml", AUDIT), ("work.sh", WORK), ("new.sh", NEW)):
         (made.folder / name).write_text(text)
     return made
@@ -95,6 +98,71 @@ def test_what_was_learned_passes_again_and_nothing_else(product: Product) -> Non
     assert done.returncode == 0, done.stderr
     marked = [f"+{line}; not used by these tasks" for line in text.splitlines() if "deps.test" in line]
     assert [line for line in done.stdout.splitlines() if line[:2] == "+ "] == marked
+
+
+def test_what_was_read_inside_tls_stays_as_narrow(product: Product) -> None:
+    """JRN-7, INS-6, INS-7: an inspected host keeps its methods, a registry what reads, and no more passes."""
+    (product.folder / "read.yaml").write_text(
+        "network: {runtime: {allow: [{host: tls.test, methods: [GET, POST]}, '@npm']}}\n"
+    )
+    get = f"{GET} https://tls.test/ && {GET} https://registry.npmjs.org/x"
+    done, task = _run(product, "--policy", "read.yaml", "--", "sh", "-c", get)
+    assert (done.returncode, done.stdout.split()) == (0, ["200", "200"]), done.stderr
+    done = product.tidegate("policy", "learn", task, "--write", "learned.yaml")
+    assert done.returncode == 0, done.stderr
+    text = (product.folder / "learned.yaml").read_text()
+    assert '- {host: "tls.test:443", methods: [GET]}  # x1' in text
+    assert '- {host: "registry.npmjs.org:443", methods: [GET, HEAD]}  # x1' in text
+
+    put = f"{GET} -X POST -d x https://tls.test/ && {GET} -X PUT -d x https://registry.npmjs.org/x"
+    again = product.run("--policy", "learned.yaml", "--", "sh", "-c", f"{get} && {put}")
+    assert (again.returncode, again.stdout.split()) == (0, ["200", "200", "403", "403"]), again.stderr
+
+
+def test_a_task_of_a_server_is_learned_from_as_well(product: Product) -> None:
+    """JRN-7: behind `tidegate serve` a task's record is where it is for one that runs alone."""
+    with Served(product):
+        done, task = _run(product, "--profile", "audit", "--", "sh", "-c", f"{GET} http://a.test/")
+        assert (done.returncode, done.stdout.split()) == (0, ["200"]), done.stderr
+        done = product.tidegate("policy", "learn", "--json", task)
+        assert done.returncode == 0, done.stderr
+        assert '"rule": "a.test:80"' in done.stdout
+
+
+def test_a_record_that_may_not_be_read_is_no_pass(product: Product) -> None:
+    """JRN-7: another user's record is exit status 2, as is a link to one's own."""
+    record = product.folder / "theirs.jsonl"
+    record.write_text("")
+    record.chmod(0o600)
+    (product.folder / "link.jsonl").symlink_to("network.jsonl")
+    (product.folder / "p.yaml").write_text("default: deny\n")
+    check = ("policy", "new-hosts", "--against", "p.yaml")
+    done = product.tidegate(*check, "link.jsonl")
+    assert done.returncode == 2
+    assert "a symbolic link stands in the place of a file" in done.stderr
+    if product.user:
+        os.chown(record, 0, 0)
+        done = product.tidegate(*check, "theirs.jsonl")
+        assert done.returncode == 2
+        assert "'theirs.jsonl' cannot be read: Permission denied" in done.stderr
+
+
+def test_a_log_that_does_not_verify_is_no_pass(product: Product) -> None:
+    """JRN-7, JRN-2: where somebody was at the action log, the record beside it proves nothing, if named by id."""
+    done, task = _run(
+        product, "--allow", "a.test:80", "--", "sh", "-c", f"{GET} http://a.test/; {GET} http://new.test/"
+    )
+    assert done.stdout.split() == ["200", "403"], done.stderr
+    (product.folder / "p.yaml").write_text("network: {runtime: {allow: ['a.test:80']}}\n")
+    check = ("policy", "new-hosts", "--against", "p.yaml")
+    done = product.tidegate(*check, task)
+    assert (done.returncode, done.stderr) == (0, "")
+    actions = product.state / "log" / "actions.jsonl"
+    actions.write_bytes(actions.read_bytes().replace(b"new.test", b"old.test"))
+    done = product.tidegate(*check, task)
+    assert done.returncode == 1
+    assert "the action log beside these records does not verify: see tidegate log verify" in done.stderr
+    assert product.tidegate(*check, str(product.state / "tasks" / task / "network.jsonl")).returncode == 0
 
 
 def test_the_script_for_ci_fails_on_a_new_host(product: Product) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidegate.cli.policy.options import json_option, policy_of_file, warn
-from tidegate.cli.policy.records import class_of, judge, opened, remarks
+from tidegate.cli.policy.records import class_of, forged, judge, opened, remarks
 from tidegate.cli.policy.written_file import put
 from tidegate.journal.summary import printable
 from tidegate.model.address_class import Admission
@@ -87,6 +87,7 @@ def learn(
         known=known,
     )
     notes = [line for named in records for line in remarks(named)]
+    notes += [line for line in (forged(records),) if line]
     if learned.more:
         notes.append(f"{learned.more} connections went to more places than are kept: what they reached is not learned")
     unused: list[str] = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tidegate.cli.policy.options import json_option, policy_of_file, warn
-from tidegate.cli.policy.records import opened, remarks
+from tidegate.cli.policy.records import forged, opened, remarks
 from tidegate.journal.summary import printable
 from tidegate.model.errors import EXIT_CHECK_FAILED
 from tidegate.policy.new_hosts import New, NewHosts
@@ -33,7 +33,8 @@ def new_hosts(*, logs: tuple[str, ...], against: str, tried: bool, harness: str,
     port and in its phase; what passes by default is named by nobody. Only POLICY's own file counts, not your
     configuration.
 
-    Exit status 0 when all is named, 1 when something is new or a record lacks connections, 2 for what cannot be read.
+    Exit status 0 when all is named, 1 when something is new, when a record lacks connections or the action log beside
+    it does not verify, 2 for what cannot be read.
     """
     policy = policy_of_file(against, harness=harness)
     warn(policy)
@@ -44,16 +45,17 @@ def new_hosts(*, logs: tuple[str, ...], against: str, tried: bool, harness: str,
             check.add(contact)
     rows = check.rows()
     lacking = sum(_lacking(named, tried=tried) for named in records)
-    for named in records:
-        for line in remarks(named):
+    broken = forged(records)
+    for line in (*(line for named in records for line in remarks(named)), broken):
+        if line:
             click.echo(f"tidegate: note: {line}", err=True)
     if as_json:
-        click.echo(json.dumps(_json(check, rows, records, lacking)))
+        click.echo(json.dumps(_json(check, rows, records, lacking, broken=bool(broken))))
     else:
         for new in rows[:_SHOWN]:
             click.echo(line_of(new))
         click.echo(_summary(check, rows, lacking, tried=tried))
-    return EXIT_CHECK_FAILED if rows or lacking else 0
+    return EXIT_CHECK_FAILED if rows or lacking or broken else 0
 
 
 def line_of(new: New) -> str:
@@ -86,9 +88,10 @@ def _summary(check: NewHosts, rows: list[New], lacking: int, *, tried: bool) -> 
     return "; ".join(parts)
 
 
-def _json(check: NewHosts, rows: list[New], records: list[Named], lacking: int) -> dict[str, object]:
+def _json(check: NewHosts, rows: list[New], records: list[Named], lacking: int, *, broken: bool) -> dict[str, object]:
     return {
-        "ok": not rows and not lacking,
+        "ok": not rows and not lacking and not broken,
+        "verified": not broken,
         "new": [new.as_json() for new in rows],
         "named": check.named,
         "connections": check.connections,

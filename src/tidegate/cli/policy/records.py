@@ -9,12 +9,13 @@ from tidegate.addresses.classify import classify
 from tidegate.cli.events import find_task
 from tidegate.cli.policy.options import judge_of, this_machine
 from tidegate.journal.contacts import Record
+from tidegate.journal.verify import verify
 from tidegate.model.address_class import AddressClass
-from tidegate.model.errors import TidegateError, UsageError
+from tidegate.model.errors import StartError, TidegateError, UsageError
 from tidegate.model.host import HostError, bracketed, canonical_host
 from tidegate.policy.positions import on_screen
 from tidegate.policy.proposal import some
-from tidegate.runtime.state import LOG_NAME, state_folder
+from tidegate.runtime.state import LOG_NAME, key_folder, log_folder, state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,7 +29,8 @@ class Named:
 
     def __init__(self, text: str) -> None:
         self.text = on_screen(text, 200)
-        path = text if os.sep in text or os.path.lexists(text) else _of_task(text)
+        self.by_id = os.sep not in text and not os.path.lexists(text)
+        path = _of_task(text) if self.by_id else text
         self.record = Record(path, rotated=os.path.basename(path) == LOG_NAME)
 
 
@@ -78,6 +80,22 @@ def remarks(named: Named) -> list[str]:
     if record.owner != os.geteuid():
         said.append(f"{text} belongs to another user (uid {record.owner}), who can have written anything into it")
     return said
+
+
+def forged(records: Iterable[Named]) -> str:
+    """Say that what seals the tasks' refusals is not whole, where tasks were named by their ids; '' where all is well.
+
+    A task's record has no seals. Who has changed the action log beside it could have changed it as well.
+    """
+    state = state_folder(os.environ)
+    folder = log_folder(state)
+    if not any(named.by_id for named in records) or not os.path.isdir(folder):
+        return ""
+    try:
+        found = verify(folder, key_folder(state))
+    except (OSError, StartError):
+        return "the action log beside these records cannot be verified: see tidegate log verify"
+    return "" if found.ok else "the action log beside these records does not verify: see tidegate log verify"
 
 
 def class_of() -> Callable[[str], AddressClass]:

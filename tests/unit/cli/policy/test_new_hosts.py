@@ -128,6 +128,7 @@ def test_json_has_all_of_it(tidegate: Command) -> None:
     assert status == 1
     assert json.loads(out) == {
         "ok": False,
+        "verified": True,
         "new": [
             {
                 "host": "new.test", "port": 443, "phase": "runtime", "count": 1, "how": {"tunneled": 1},

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.journal.contact_lines import line, no, written
 from tests.unit.policy.written import policy, say
-from tidegate.cli.policy.records import class_of, judge, opened, remarks
+from tidegate.cli.policy.records import class_of, forged, judge, opened, remarks
 from tidegate.journal.line import lost_line
 from tidegate.model.address_class import AddressClass
 from tidegate.model.errors import UsageError
@@ -77,6 +77,13 @@ def test_what_a_record_lacks_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert remarks(named) == [
         f"{named.text} belongs to another user (uid {os.stat(tmp_path).st_uid}), who can have written anything into it"
     ]
+
+
+@pytest.mark.usefixtures("state")
+def test_without_an_action_log_nothing_is_forged() -> None:
+    """JRN-7, JRN-2: a run that had nothing to seal has no action log, and a file of anywhere has none beside it."""
+    written(Path("n.jsonl"), line())
+    assert forged(opened(["n.jsonl", "20261129"])) == ""
 
 
 def test_addresses_are_judged_as_by_the_gate() -> None:
