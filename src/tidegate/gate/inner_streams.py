@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 SIZE = 1 << 14
 SMALL = 1 << 10
 BETWEEN = 120.0  # seconds without a stream
+PIECES = 8  # of what was read that are looked at before what they make is sent
 MOST_WAITING = 1 << 18  # bytes that wait for a client which sends on
 
 
@@ -125,20 +126,33 @@ class InnerStreams:
                 if received is None:
                     return
                 data = received
-            if client:
-                streams.from_client(data)
-            else:
-                streams.from_upstream(data)
-                if not self._worked:
-                    self._worked = True
-                    up.tls.worked()
-            self._send()
+            self._take(data, late, client=client)
             if clock() > late:
                 self._room = SMALL
                 break
         else:
             self._room = min(2 * self._room, SIZE)
         self.gate.reactor.again(self, self._fds[0] if gone else end.fd, IN)
+
+    def _take(self, data: bytes, late: float, *, client: bool) -> None:
+        # Pieces of what was read, one after the other; what they make is sent at once: a record, and a call, cost as
+        # much as a piece does.
+        streams, clock = self._streams, self.gate.clock
+        take = streams.from_client if client else streams.from_upstream
+        up = down = b""
+        for _ in range(PIECES):
+            take(data)
+            data = b""
+            if streams.hungry or not (streams.client_waits if client else streams.upstream_waits):
+                break
+            up += streams.take_upstream()
+            down += streams.take_client()
+            if len(up) + len(down) > SIZE or clock() > late:
+                break
+        if not client and not self._worked:
+            self._worked = True
+            self._up.tls.worked()
+        self._send(up, down)
 
     def _receive(self, end: TlsEnd, *, client: bool) -> bytes | None:
         """Return what a side says; None where that is nothing now, or was its end."""
@@ -160,21 +174,21 @@ class InnerStreams:
             return data
         return None
 
-    def _send(self) -> None:
+    def _send(self, up: bytes = b"", down: bytes = b"") -> None:
         streams = self._streams
         if streams.moved != self._moved:  # what comes without a stream holds no connection
             self._moved, self._touched = streams.moved, self.gate.reactor.now
         if streams.held and self._beat is None:
             self._beat = self.gate.reactor.after(inner_guard.SILENT / 4, self._look_silent, self)
         try:
-            data = streams.take_upstream()
+            data = up + streams.take_upstream()
             if data and self._upstream.fileno() >= 0:
                 self._up.outlet.send(data)
         except OSError:
             self._hear_why()
             self._origin_ended()
         try:
-            data = streams.take_client()
+            data = down + streams.take_client()
             if data:
                 self._down.outlet.send(data)
             if streams.over:

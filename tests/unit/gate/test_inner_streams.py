@@ -166,6 +166,35 @@ def test_streams_are_judged_one_by_one(talk: Any, site: tuple[H2Site, str]) -> N
     assert site[0].connections == 1
 
 
+@pytest.mark.parametrize("pieces", [1, inner_streams.PIECES])
+def test_many_streams_of_one_record_are_judged_alike_together_or_not(
+    talk: Any, site: tuple[H2Site, str], pieces: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """INS-3, INS-6: what is looked at in one go is judged stream by stream, and sent in order, refusals too."""
+    monkeypatch.setattr(inner_streams, "PIECES", pieces)
+    client, gate = talk(limit=RuleLimits(requests=only(methods=("GET",), paths=("/good/**",))))
+    paths = [f"/{'bad' if number % 3 == 2 else 'good'}/{number}" for number in range(3 * inner_streams.PIECES)]
+    numbers = []
+    for path in paths:
+        number = client.conn.get_next_available_stream_id()
+        client.conn.send_headers(number, [*GET[:3], (":path", path)], end_stream=True)
+        numbers.append(number)
+    client.flush()
+    ended: set[int] = set()
+    told: dict[int, str] = {}
+    while len(ended) < len(paths):
+        for event in client.until(lambda one: isinstance(one, StreamEnded | StreamReset)):
+            assert not isinstance(event, StreamReset)
+            if isinstance(event, ResponseReceived):
+                told[event.stream_id] = dict(event.headers)[":status"]
+            elif isinstance(event, StreamEnded):
+                ended.add(event.stream_id)
+    assert [told[number] for number in numbers] == ["403" if "bad" in path else "200" for path in paths]
+    assert [dict(fields)[":path"] for fields in site[0].requests] == [path for path in paths if "good" in path]
+    events = gate.gate.events(len(paths))
+    assert sorted(event.status for event in events) == sorted(int(status) for status in told.values())
+
+
 @pytest.mark.parametrize(
     ("fields", "status"),
     [
