@@ -92,7 +92,7 @@ def test_what_was_learned_passes_again_and_nothing_else(product: Product) -> Non
     assert product.tidegate(*check, under, tried).returncode == 0  # it was refused, so it was not reached
     done = product.tidegate(*check, "--tried", under, tried)
     assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.startswith("new.test:80: refused (no-rule) x1 in runtime, first at ")
+    assert done.stdout.startswith("new: new.test:80: refused (no-rule) x1 in runtime, first at ")
 
     done = product.tidegate("policy", "learn", "--against", "learned.yaml", under)
     assert done.returncode == 0, done.stderr
@@ -189,6 +189,6 @@ def test_the_script_for_ci_fails_on_a_new_host(product: Product) -> None:
     assert checked(f"{GET} http://a.test/") == (0, "200\nthe one place reached in 1 connection is named\n")
     status, out = checked(f"{GET} http://a.test/; {GET} http://new.test/")
     assert status == 1
-    assert "new.test:80: forwarded x1 in runtime, first at " in out
+    assert "new: new.test:80: forwarded x1 in runtime, first at " in out
     assert "1 new, 1 named, in 2 connections" in out
     assert checked("exit 3") == (3, "")

@@ -58,9 +58,13 @@ def _escape(char: str) -> str:
 
 
 def note(text: str) -> str:
-    """Return what may stand behind `# `: one line of printable ASCII, bounded."""
+    """Return what may stand behind `# `, or on a terminal: one line of printable ASCII, bounded, no order to a CI.
+
+    Some of them obey what follows `##` (`##[error]`, `##vso[…]`) wherever it stands in what a build prints.
+    """
     if not (text.isascii() and text.isprintable()):
         text = "".join(c if c.isascii() and c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    text = text.replace("##", "#\\x23")
     return text if len(text) <= _MAX_NOTE else text[: _MAX_NOTE - 3] + "..."
 
 

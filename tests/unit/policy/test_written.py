@@ -66,6 +66,7 @@ def test_a_note_is_one_line_of_ascii(text: str) -> None:
     assert note(text).isascii()
     assert note(text) == "" or note(text).isprintable()
     assert len(note(text * 50)) <= 400
+    assert "##" not in note(f"##{text}##[error]")
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=4), TEXTS, TEXTS)

@@ -11,7 +11,6 @@ import click
 from tidegate.cli.policy.options import json_option, policy_of_file, warn
 from tidegate.cli.policy.records import class_of, forged, judge, opened, remarks
 from tidegate.cli.policy.written_file import put
-from tidegate.journal.summary import printable
 from tidegate.model.address_class import Admission
 from tidegate.model.destination import Destination
 from tidegate.model.errors import UsageError
@@ -26,6 +25,7 @@ from tidegate.policy.loader import load_policy
 from tidegate.policy.positions import on_screen
 from tidegate.policy.proposal import Proposal, Wish, fresh, no_hosts, not_learned, propose, some
 from tidegate.policy.unused import unused_entries
+from tidegate.policy.written import note
 from tidegate.runtime.policy_sources import read_policy_file
 from tidegate.runtime.suffix_list import load_suffixes
 
@@ -171,10 +171,10 @@ def _say(proposal: Proposal, learned: Learned, unused: list[str], known: Policy 
             review.setdefault(entry.review, []).extend(place.text for place in entry.places)
     for why, names in list(review.items())[:_SHOWN]:
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        click.echo(f"tidegate: note: look at {printable(names[0])}{others} before you allow it: {why}", err=True)
+        click.echo(f"tidegate: note: look at {note(names[0])}{others} before you allow it: {why}", err=True)
     if known is not None:
         for line in (*not_learned(proposal, _SHOWN), *no_hosts(learned, _SHOWN)):
-            click.echo(f"tidegate: {printable(line)}", err=True)
+            click.echo(f"tidegate: {note(line)}", err=True)
         if not proposal.entries and not unused:
             click.echo(
                 "tidegate: note: the policy names all that these tasks reached, and they used all of it", err=True

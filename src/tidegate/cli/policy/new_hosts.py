@@ -9,10 +9,10 @@ import click
 
 from tidegate.cli.policy.options import json_option, policy_of_file, warn
 from tidegate.cli.policy.records import forged, opened, remarks
-from tidegate.journal.summary import printable
 from tidegate.model.errors import EXIT_CHECK_FAILED
 from tidegate.policy.new_hosts import New, NewHosts
 from tidegate.policy.proposal import some
+from tidegate.policy.written import note
 
 if TYPE_CHECKING:
     from tidegate.cli.policy.records import Named
@@ -59,10 +59,10 @@ def new_hosts(*, logs: tuple[str, ...], against: str, tried: bool, harness: str,
 
 
 def line_of(new: New) -> str:
-    """Return one new host as a person reads it."""
-    hows = ", ".join(f"{printable(how)} x{count}" for how, count in new.hows.items())
+    """Return one new host as a person reads it; a text of the task's own never begins a line."""
+    hows = ", ".join(f"{how} x{count}" for how, count in new.hows.items())
     first = f", first at {new.first}" if new.first else ""
-    return f"{printable(new.text)}: {hows} in {new.phase.value}{first}: {new.why}"
+    return note(f"new: {new.text}: {hows} in {new.phase.value}{first}: {new.why}")
 
 
 def _lacking(named: Named, *, tried: bool) -> int:

@@ -42,10 +42,10 @@ def test_a_new_host_is_exit_1_and_one_line(tidegate: Command) -> None:
     assert (status, err) == (1, "")
     assert out.splitlines() == [
         (
-            "a.test:80: tunneled x1 in runtime, first at 2026-11-29T00:00:00.125Z: "
+            "new: a.test:80: tunneled x1 in runtime, first at 2026-11-29T00:00:00.125Z: "
             "a rule names this host, but with another port"
         ),
-        "new.test:443: tunneled x2 in runtime, first at 2026-11-29T00:00:00.125Z: no rule allows it",
+        "new: new.test:443: tunneled x2 in runtime, first at 2026-11-29T00:00:00.125Z: no rule allows it",
         "2 new, 1 named, in 4 connections",
     ]
 
@@ -62,6 +62,19 @@ def test_tries_count_when_asked_for(tidegate: Command) -> None:
     assert "b.test:443: refused (no-rule) x1 in runtime" in out
     assert "x\\x1b[31m: refused (bad-host) x1" in out
     assert "\x1b" not in out
+
+
+@pytest.mark.parametrize(
+    "host", ["::error file=x::", "##[error]x", "a##vso[task.complete]", "\n::error::", "[::add-mask::x"]
+)
+def test_no_host_gives_an_order_to_a_ci(tidegate: Command, host: str) -> None:
+    """JRN-7: systems for CI read orders from what a build prints; what a task asked for gives none, nor in comments."""
+    path = written(Path("n.jsonl"), no(host=host, reason=Reason.BAD_HOST), line(host=host))
+    for argv in (("new-hosts", "--tried", "--against", policy("b.test"), path), ("learn", path)):
+        _status, out, err = tidegate("policy", *argv)
+        for said in (out + err).splitlines():
+            assert not said.startswith(("::", "##"))
+            assert "##" not in said
 
 
 @pytest.mark.parametrize(
