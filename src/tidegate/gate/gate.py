@@ -262,6 +262,10 @@ class Gate:
             self._resolver = Resolver(self.reactor)
         return self._resolver
 
+    def lookups(self) -> dict[str, int]:
+        """Return how many names were looked up, by outcome. From any thread."""
+        return self._resolver.outcomes.copy() if self._resolver is not None else {}
+
     @property
     def peers(self) -> Peers:
         """Made when the first connection's owner is to be found out.

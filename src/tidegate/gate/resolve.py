@@ -96,10 +96,11 @@ class _Lookup:
 class Resolver:
     """Resolves names for the gate. Everything but the work itself happens on the gate's thread."""
 
-    __slots__ = ("_ask", "_busy", "_holds", "_names", "_queue", "_reactor", "_work", "threads")
+    __slots__ = ("_ask", "_busy", "_holds", "_names", "_queue", "_reactor", "_work", "outcomes", "threads")
 
     def __init__(self, reactor: Reactor, ask: Callable[[str], Answer] = look_up) -> None:
         self.threads = 0  # alive, idle ones included
+        self.outcomes: dict[str, int] = {}  # of look-ups that were made, by the name of their reason in metrics
         self._reactor = reactor
         self._ask = ask
         self._names: dict[str, _Lookup] = {}
@@ -218,6 +219,8 @@ class Resolver:
 
     def _answered(self, lookup: _Lookup, answer: Answer, *, counted: bool = True) -> None:
         if counted:
+            outcome = answer.reason.metric if answer.reason is not None else "answered"
+            self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
             self._busy -= 1
             holds = self._holds[lookup.who] - 1
             if holds:

@@ -74,6 +74,7 @@ class GateThread:
         self._pulse = pulse
         self._stalled = stalled
         self._beaten = 0.0
+        self.lag = 0.0  # seconds by which the last beat was late
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="tidegate-gate", daemon=True)
 
@@ -87,6 +88,7 @@ class GateThread:
     def _beat(self) -> None:
         self.gate.later(TICK, self._beat)
         before, self._beaten = self._beaten, self.gate.reactor.clock()
+        self.lag = max(0.0, self._beaten - before - TICK) if before else 0.0
         if self._pulse is not None:
             self._pulse()
         if self._stalled is not None and self._beaten - before > _STALLED:
@@ -128,6 +130,10 @@ class GateThread:
 
         self.gate.post(run)
         return await done
+
+    def lookups(self) -> dict[str, int]:
+        """Return how many names were looked up, by outcome. From any thread."""
+        return self.gate.lookups()
 
     def stop(self) -> None:
         """Close and record every connection, and end the thread."""

@@ -20,6 +20,7 @@ from tidegate.policy.snapshot import to_plain
 from tidegate.questions.values import AskingTask
 from tidegate.runtime.state import home_folder
 from tidegate.server.background import in_thread
+from tidegate.server.metrics import ConnectionCounts
 from tidegate.server.task_secrets import TaskSecrets
 from tidegate.state.folders import why_not_remembered
 from tidegate.state.settings import LONGEST_WAIT, SHORTEST_WAIT
@@ -65,6 +66,7 @@ class Ledger:
         self.log = log
         self.questions: dict[str, int] = {}  # open ones by task
         self.reached = Reached()  # of all tasks since the server began; on the gate's thread
+        self.counts = ConnectionCounts()
         self._desk = desk
         self._bus = bus
         self._ends: dict[str, TaskEnd] = {}  # of tasks whose end is not in the store yet
@@ -251,6 +253,7 @@ class Ledger:
     def connection(self, event: Event) -> None:
         """A line of a journal was written. On the gate's thread."""
         self.reached.add(event)
+        self.counts.add(event)
         self._bus.publish("connection", event)
 
     def flash(self, kind: str, data: dict[str, Any]) -> None:

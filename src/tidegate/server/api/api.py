@@ -20,6 +20,7 @@ from tidegate.server.api.context import Context
 from tidegate.server.api.general import General
 from tidegate.server.api.listener import UNIX_DOOR, Listener, tcp_door
 from tidegate.server.api.log import LogOperations
+from tidegate.server.api.metrics import MetricsOperations
 from tidegate.server.api.outside import certificate
 from tidegate.server.api.questions import QuestionOperations
 from tidegate.server.api.secrets import SecretOperations
@@ -126,6 +127,7 @@ def operations_of(context: Context) -> list[Operation]:
         *TokenOperations(context).operations(),
         *SecretOperations(context).operations(),
         *SinkOperations(context).operations(),
+        *MetricsOperations(context).operations(),
     ]
     general.publish(operations)
     return operations

@@ -6,7 +6,7 @@ A browser on this machine runs pages of strangers, and they can send requests to
 * The Host header names this listener exactly, else 421: a name that was made to point at 127.0.0.1 (DNS rebinding)
   carries the stranger's name.
 * An Origin header, which browsers send with all that could change something, is this listener's own, else 403.
-* Sec-Fetch-Site, which pages cannot set, is `same-origin` or `none` for the API and for every unsafe method.
+* Sec-Fetch-Site, which pages cannot set, is `same-origin` or `none` for the API, metrics and every unsafe method.
   `same-site` is not enough: all ports of localhost are one site.
 * No answer has CORS headers, and there are no cookies: a browser adds nothing of the owner's to a stranger's request.
 
@@ -74,6 +74,6 @@ def check_source(method: str, path: str, headers: Mapping[str, str], origins: fr
     if origin is not None and origin.lower() not in origins:
         raise ApiError(403, f"a page of {origin[:80]!r} may not ask this server", code="other-origin")
     site = headers.get("sec-fetch-site")
-    guarded = method not in SAFE_METHODS or path.startswith("/api")
+    guarded = method not in SAFE_METHODS or path.startswith(("/api", "/metrics"))
     if guarded and site is not None and site not in ("same-origin", "none"):
         raise ApiError(403, "a page of another origin may not ask this server", code="other-origin")
