@@ -348,6 +348,7 @@ def order_of(options: RunOptions, *, new_log: bool) -> Order:
         ask=options.asked,
         state=state,
         wait_seconds=options.wait_seconds,
+        issue=options.issue,
     )
 
 

@@ -11,6 +11,7 @@ import os
 
 from tidegate.holds.hold import WITHOUT_GATE
 from tidegate.model.errors import UsageError
+from tidegate.model.issue import issue_of
 from tidegate.model.value import Value
 from tidegate.runtime.channel import ASK, NO_ONE, WAIT
 
@@ -82,6 +83,7 @@ what is said afterwards
   --log FILE              write the journal there (default: under your state folder)
   --report FILE           the same as the net: lines, for machines
   --status-file FILE      whose exit status it was: the command's or tidegate's
+  --issue KEY             what became of it is a comment on this issue, where a server sends its record to Jira
   --fail-on-refusal       exit 77 when the command ended with 0 but something was refused
   --help                  this text
 
@@ -92,7 +94,7 @@ exit status: the command's own (126 not executable, 127 not found, 128+n by sign
 _VALUED = (
     "--allow", "--deny", "--ask-for", "--policy", "--profile", "--registries", "--harness", "--phase", "--share",
     "--files", "--hold", "--capture", "--publish", "--secret", "--ssh-key", "--log", "--report", "--status-file",
-    "--wait-for", "--image", "--transport", "--container-option", "--relay-image",
+    "--wait-for", "--issue", "--image", "--transport", "--container-option", "--relay-image",
     "--tool",
 )  # fmt: skip
 _FOR_A_CONTAINER = ("--image", "--transport", "--container-option", "--relay-image")
@@ -148,6 +150,7 @@ class RunOptions(Value):
     log: str = ""
     report: str = ""
     status_file: str = ""
+    issue: str = ""
     fail_on_refusal: bool = False
     ask: bool = False
     wait: bool = False
@@ -263,6 +266,7 @@ def _made(given: dict[str, list[str]], command: tuple[str, ...]) -> RunOptions:
         log=one("--log"),
         report=one("--report"),
         status_file=one("--status-file"),
+        issue=issue_of(one("--issue")),
         fail_on_refusal="--fail-on-refusal" in given,
         ask="--ask" in given,
         wait="--wait" in given or ("--wait-for" in given and "--ask" not in given),

@@ -12,6 +12,7 @@ import click
 from tidegate.cli.main import say
 from tidegate.model.errors import UsageError
 from tidegate.model.host import bracketed
+from tidegate.model.issue import issue_of
 from tidegate.runtime.state import config_folder, state_folder
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def _ask(verb: str, **order: Any) -> Any:
 
 @task.command()
 @click.option("--name", default="", metavar="NAME", help="What people call it.")
+@click.option("--issue", default="", metavar="KEY", help="Its end is a comment on this issue (docs/sinks.md).")
 @click.option("--folder", default=".", metavar="FOLDER", help="Where its commands run; this folder when left out.")
 @click.option(
     "--policy", default="", metavar="FILE", help="This policy in place of profile, presets and your own allows."
@@ -75,6 +77,7 @@ def _ask(verb: str, **order: Any) -> Any:
 def create(
     *,
     name: str,
+    issue: str,
     folder: str,
     policy: str,
     profile: str,
@@ -124,6 +127,7 @@ def create(
         "create",
         folder=real,
         name=name,
+        issue=issue_of(issue),
         phase=phase,
         policy=to_plain(joined),
         wait_seconds=seconds,

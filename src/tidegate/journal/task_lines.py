@@ -20,10 +20,10 @@ _MOST = 32  # words of a command: what it is can be told from fewer
 _LONGEST = 64  # characters of an option's name
 
 
-def created(*, name: str, folder: str, command: Sequence[str], phase: str, hold: str, by: str) -> Line:
-    """A task begins to live."""
+def created(*, name: str, folder: str, command: Sequence[str], phase: str, hold: str, by: str, issue: str = "") -> Line:
+    """A task begins to live; `issue` is that of a tracker to which its end is told."""
     fields = {"name": name, "folder": folder, "command": logged(command), "phase": phase, "hold": hold, "by": by}
-    return "task.created", fields
+    return "task.created", fields | ({"issue": issue} if issue else {})
 
 
 def exec_started(exec_: str, command: Sequence[str], hold: str) -> list[Line]:

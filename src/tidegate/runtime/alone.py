@@ -47,6 +47,7 @@ class AloneBook:
         self._log: ActionLog | None = None
         self._connections = 0
         self._without = False
+        self._issue: str = order.get("issue", "")
 
     @property
     def folder(self) -> str:
@@ -64,7 +65,7 @@ class AloneBook:
         self._log = open_log(self._order["state"], clock=self._clock, warn=self._warn)
         about = {name: self._order[name] for name in ("folder", "command", "phase", "hold")}
         self._write(
-            task_lines.created(name="", by=BY, **about),
+            task_lines.created(name="", by=BY, issue=self._issue, **about),
             *task_lines.exec_started(self._exec, self._order["command"], self._order["hold"]),
         )
         return self._log
@@ -108,12 +109,14 @@ class AloneBook:
         """Write what waits, and the counts whose time has come. Called about once a second."""
         if self._refusals is not None:
             self._waiting += self._refusals.due(self._clock())
+        self._begin_for_its_issue()
         self.flush()
 
     def close(self) -> None:
         """The task is over: write what waits, and its end where its beginning was written."""
         if self._refusals is not None:
             self._waiting += self._refusals.rest()
+        self._begin_for_its_issue()
         self.flush()
         if self._log is not None:
             self._write(task_lines.exec_ended(self._exec, self._connections), task_lines.task_ended("ended"))
@@ -125,6 +128,10 @@ class AloneBook:
         waiting, self._waiting = self._waiting, []
         if waiting and self.begin():
             self._write(*waiting)
+
+    def _begin_for_its_issue(self) -> None:
+        if self._issue:
+            self.begin()  # there is something to say of it, even where nothing was refused (JRN-6)
 
     def begin(self) -> bool:
         """Write that the task and its command have begun, where nothing was written yet; False where that cannot be."""

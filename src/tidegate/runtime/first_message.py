@@ -58,7 +58,7 @@ def first_message(
 
 def about(order: Order, hold: str) -> dict[str, Any]:
     """Return what a server shows of a task."""
-    return {"command": order.command, "folder": order.folder, "hold": hold}
+    return {"command": order.command, "folder": order.folder, "hold": hold, "issue": order.issue}
 
 
 def proxies_of(environ: Mapping[str, str]) -> dict[str, str]:

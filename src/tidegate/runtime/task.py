@@ -87,6 +87,7 @@ class Order(Value):
     state: str = ""
     tools: tuple[str, ...] = ()
     wait_seconds: int | None = None
+    issue: str = ""
     setup: tuple[str, ...] = ()
     ports: Mapping[str, tuple[int, ...]] = {}
     met: Mapping[str, tuple[tuple[str, int], ...]] = {}

@@ -124,7 +124,7 @@ class Ledger:
                 task.id,
                 task_lines.created(
                     name=task.name, folder=task.folder.path, command=task.command, phase=task.phase.value,
-                    hold=task.hold, by=task.by,
+                    hold=task.hold, by=task.by, issue=task.issue,
                 ),
             )  # fmt: skip
         return remembered

@@ -100,6 +100,7 @@ class Living:
         self.set_up = False  # its policy's set-up command has ended well, or is not to run
         self.setting_up: Exec | None = None  # the command before which it runs now
         self.execs: dict[str, Exec] = {}
+        self.issue = ""  # of a tracker, to which its end is told (JRN-6)
         self.begun = 0  # how many commands it has had
 
     def reads(self, policy: Policy) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from tidegate.holds.hold import WITHOUT_GATE
 from tidegate.journal.tasklog import MAX_BYTES, UNBOUNDED, TaskLog
 from tidegate.model.errors import StartError, UsageError
+from tidegate.model.issue import issue_of
 from tidegate.model.verdict import Phase
 from tidegate.runtime.state import LOG_NAME, make_task_folder, new_task_id, sweep_tasks
 from tidegate.server.background import in_thread
@@ -128,12 +129,13 @@ class Register:
         container: dict[str, Any] | None = None,
         wait_seconds: int | None = None,
         secrets: Iterable[str] = (),
+        issue: str = "",
         by: str,
     ) -> Living:
         """Make a task that lives until somebody ends it; its commands come with `exec`, in `hold` and `container`.
 
         Raises:
-            UsageError: for a folder that is none, or a wait that is none.
+            UsageError: for a folder, a wait or an issue that is none.
             StartError: when its record cannot be kept, or a secret is none.
         """
         if not os.path.isabs(folder):
@@ -153,6 +155,7 @@ class Register:
             by=by,
         )
         task.container = container
+        task.issue = issue_of(issue)
         task.secrets = await in_thread(checked, self._state, secrets, policy)
         await self._adopt(task, self._own_log(task), rotate=True)
         sweep_tasks(self._state)
@@ -187,6 +190,7 @@ class Register:
         task.secrets = await in_thread(checked, self._state, order.get("secrets", ()), policy)
         task.secrets.add_keys(order.get("keys", ()))
         task.roots = str(order.get("roots", ""))
+        task.issue = issue_of(order.get("issue", ""))
         await self._adopt(task, order["log"], rotate=order["rotate"])
         return task
 

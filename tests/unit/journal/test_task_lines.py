@@ -50,6 +50,13 @@ def test_lines_have_no_secret_of_the_command() -> None:
     assert len(exec_started("t-1", command, "netns")) == 1
 
 
+def test_a_task_names_its_issue() -> None:
+    """JRN-6: where it has one, and not otherwise."""
+    about = {"name": "", "folder": "/f", "command": ["true"], "phase": "runtime", "hold": "netns", "by": "x"}
+    assert created(**about, issue="ABC-1")[1]["issue"] == "ABC-1"  # type: ignore[arg-type]
+    assert "issue" not in created(**about)[1]  # type: ignore[arg-type]
+
+
 def test_a_call_of_a_tool_is_a_line() -> None:
     """SRV-6: the command, the tool and how it ended."""
     line = tool_called("t-1", "charge", {"result": "ok", "status": 0})

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import http.client
 import json
-import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.journal.segments import backwards, segments
 from tidegate.journal.sinks.sink import REFUSED, TAKEN, Outcome, judged
+from tidegate.model.issue import is_issue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tidegate.journal.sinks.target import Target
 
 ENDED: Final = "task.ended"
-ISSUE: Final = re.compile(r"[A-Z][A-Z0-9_]{1,19}-[1-9][0-9]{0,9}")
 HOSTS: Final = 20
 CLOUD: Final = ".atlassian.net"
 LINES: Final = 200_000  # of the log that are looked at for one task
@@ -52,7 +51,7 @@ class JiraSink:
         idle = 0
         for place, record in enumerate(batch):
             issue, lines = told(self._folder, record) if record.kind == ENDED else ("", [])
-            if not ISSUE.fullmatch(issue):
+            if not is_issue(issue):
                 idle += 1
                 continue
             outcome = self._comment(issue, record, lines)

@@ -42,6 +42,7 @@ class NewTask(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     wait_seconds: Annotated[int, Meta(ge=60, le=28800)] | None = None
     network: Literal["none", "allowlist"] | None = None
     secrets: Annotated[list[SecretName], Meta(max_length=100, description="names; tidegate secret set")] = []
+    issue: Annotated[str, Meta(max_length=31, pattern=r"^([A-Z][A-Z0-9_]{1,19}-[1-9][0-9]{0,9})?(?![\s\S])")] = ""
 
 
 class PhaseChange(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):

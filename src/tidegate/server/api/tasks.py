@@ -136,6 +136,7 @@ class TaskOperations:
             folder=body.folder,
             policy=policy,
             name=body.name or "",
+            issue=body.issue,
             wait_seconds=body.wait_seconds,
             secrets=body.secrets,
             by=call.caller.by,
