@@ -22,7 +22,7 @@ from tidegate.policy.diff import diff
 from tidegate.policy.layers import join
 from tidegate.policy.learned import Learned
 from tidegate.policy.loader import load_policy
-from tidegate.policy.positions import on_screen
+from tidegate.policy.positions import PolicyErrors, on_screen
 from tidegate.policy.proposal import Proposal, Wish, fresh, no_hosts, not_learned, propose, some
 from tidegate.policy.unused import unused_entries
 from tidegate.policy.written import note
@@ -122,6 +122,12 @@ def _amended(
         entries = text.entries()
         places = unused_entries(known, text.layer, entries, learned.places())
         out, unmarked = text.amended(proposal.network(), places, prune=prune)
+    except PolicyErrors:
+        # It was read as a policy before, so it is one of another product (POL-15).
+        raise UsageError(
+            f"{path!r} is no policy of tidegate's own, and is not edited",
+            fix=f"tidegate policy import {path} > policy.yaml, and name that",
+        ) from None
     except AmendError as error:
         raise UsageError(
             f"{path!r} is not changed: {error.what}",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tidegate.model.verdict import Verdict
 from tidegate.policy.dialects.imported import BOTH, DROPPED, NARROWER
 from tidegate.policy.positions import on_screen
+from tidegate.policy.written import quoted
 
 if TYPE_CHECKING:
     from tidegate.policy.dialects.imported import Imported, Line
@@ -43,18 +44,6 @@ def policy_text(imported: Imported) -> tuple[str, dict[int, Line]]:
                 lines.append(f"      - {item}  # {name}:{rule.line}:{rule.column}")
                 places[len(lines)] = rule
     return "\n".join(lines) + "\n", places
-
-
-def quoted(text: str) -> str:
-    """Return a text as YAML has it in double quotes, in ASCII."""
-    return '"' + "".join(char if " " <= char <= "~" and char not in '"\\' else _escape(char) for char in text) + '"'
-
-
-def _escape(char: str) -> str:
-    if char in '"\\':
-        return "\\" + char
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _comment(text: str) -> str:

@@ -163,6 +163,18 @@ def test_a_form_that_is_not_edited_is_said(tidegate: Command) -> None:
     assert "'p.yaml' is not changed: its form makes one entry stand for several" in err
 
 
+def test_the_policy_of_another_product_is_not_edited(tidegate: Command) -> None:
+    """JRN-7, POL-15: it is read, and its own form stays its product's; what it says as ours can be edited."""
+    settings = {"network": {"allowedDomains": ["a.test"], "deniedDomains": []}}
+    Path("settings.json").write_text(json.dumps(settings))
+    status, out, err = tidegate("policy", "learn", "--against", "settings.json", _record())
+    assert (status, out) == (2, "")
+    assert (
+        "'settings.json' is no policy of tidegate's own, and is not edited: tidegate policy import settings.json" in err
+    )
+    assert tidegate("policy", "new-hosts", "--against", "settings.json", "n.jsonl")[0] == 1
+
+
 def test_a_policy_that_says_no_host_stays_what_it_was(tidegate: Command) -> None:
     """JRN-7, POL-10: hosts in a text that named none end its profile; what passes no longer is said."""
     Path("p.yaml").write_text("tls: strict\n")

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from tests.unit.policy.dialects.told import policy_of, took
 from tidegate.model.rule import Layer
-from tidegate.policy.dialects.emit import policy_text, quoted
+from tidegate.policy.dialects.emit import policy_text
 from tidegate.policy.layers import join
 from tidegate.policy.loader import load_policy
 from tidegate.policy.snapshot import to_plain
+from tidegate.policy.written import quoted
 
 
 def test_the_text_is_a_policy_and_means_the_same() -> None:
