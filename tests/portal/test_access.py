@@ -54,6 +54,7 @@ def test_every_page(visit: Callable[..., Visit], served: Served, curls: Curls, s
     for page, ready in (
         ("tasks", ".tasks li"),
         ("rules", ".rules li"),
+        ("tools", ".empty"),
         ("log", "[data-ok]"),
         ("settings", ".rules li"),
     ):

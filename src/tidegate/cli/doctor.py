@@ -65,6 +65,7 @@ def _checks(repos: str) -> list[Check]:
     from tidegate.doctor.relays import check_relays
     from tidegate.doctor.server import check_server
     from tidegate.doctor.sinks import check_sinks
+    from tidegate.doctor.tools import check_tools
     from tidegate.doctor.upstream import check_upstream
     from tidegate.doctor.users import check_users
 
@@ -82,6 +83,7 @@ def _checks(repos: str) -> list[Check]:
         *check_relays(environ),
         *check_policies(environ),
         *(check_egress(repos) if repos else ()),
+        *check_tools(environ),
         *check_upstream(environ),
     ]
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "resume": ("living", "resume"),
     "cut": ("living", "cut"),
     "secret": ("secret", "secret"),
+    "tools": ("tools", "tools"),
     "token": ("token", "token"),
     "portal": ("portal", "portal"),
     "relay-image": ("relay_image", "relay_image"),

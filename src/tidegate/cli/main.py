@@ -39,6 +39,7 @@ usage: tidegate COMMAND ...
   portal [--phone]           open the portal in a browser, or pair a phone with it
   secret set|list|test|forget
                              keys that tasks use and never have
+  tools                      programs that may run outside for a task, and the hosts that they talk to
   token create|list|revoke   who may use the API
   log verify                 whether the record of all tasks is what was written
   relay-image build|show     the image of the relay that docker and podman containers reach their gate through
@@ -61,6 +62,7 @@ CLICK = (
         "resume",
         "cut",
         "secret",
+        "tools",
         "token",
         "portal",
         "relay-image",

@@ -57,6 +57,27 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True):
     secrets: list[SecretAnswer]
 
 
+class ToolAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that commands can be given. `hosts` is what it says that it talks to.
+
+    It is held to the task's hosts only where `apply_task_hosts`. `works` is whether there is such a program.
+    """
+
+    name: str
+    description: str
+    hosts: list[str]
+    apply_task_hosts: bool
+    source: str
+    works: bool
+
+
+class Tools(msgspec.Struct, frozen=True, kw_only=True):
+    """All of them, as they are declared; `problem` says what is wrong with the declaration, '' where nothing is."""
+
+    tools: list[ToolAnswer]
+    problem: str
+
+
 class TaskAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """One task. `execs` are its commands that run now; the counts are 0 where a server was killed."""
 

@@ -29,6 +29,7 @@ from tidegate.server.api.sse import Streams
 from tidegate.server.api.static import load
 from tidegate.server.api.tasks import TaskOperations
 from tidegate.server.api.tokens import TokenOperations
+from tidegate.server.api.tools import ToolOperations
 from tidegate.server.peers import refusal
 from tidegate.server.place import API_SOCKET
 
@@ -126,6 +127,7 @@ def operations_of(context: Context) -> list[Operation]:
         *LogOperations(context).operations(),
         *TokenOperations(context).operations(),
         *SecretOperations(context).operations(),
+        *ToolOperations(context).operations(),
         *SinkOperations(context).operations(),
         *MetricsOperations(context).operations(),
     ]

@@ -14,11 +14,12 @@ import { follow } from "./stream.js";
 import { task } from "./task.js";
 import { tasks } from "./tasks.js";
 import { applyTheme } from "./theme.js";
+import { tools } from "./tools.js";
 import { note } from "./voice.js";
 
 const PAGES = {
   home: ["Needs you", home], tasks: ["Tasks", tasks], task: ["Task", task], rules: ["Rules", rules], log: ["Log", log],
-  settings: ["Settings", settings],
+  tools: ["Tools", tools], settings: ["Settings", settings],
 };
 const LINKS = { live: "live", lost: "reconnecting", stranger: "not your server", denied: "signed out" };
 const STRANGER = "Another program answers on this page's port: it could not prove that it is your Tidegate server, and was told"
