@@ -75,8 +75,12 @@ class Log:
         base.mkdir(exist_ok=True)
         self.folder, self.keys = str(base / "log"), str(base / "keys")
         os.makedirs(self.keys, exist_ok=True)
-        self.log = ActionLog(self.folder, self.keys, clock=wall, warn=lambda _: None, **options)
+        self.log = self.open(**options)
         self.key = read_key(self.keys)
+
+    def open(self, **options: Any) -> ActionLog:
+        """Open it to be written to."""
+        return ActionLog(self.folder, self.keys, clock=wall, warn=lambda _: None, **options)
 
     def blocked(self, count: int) -> list[int]:
         """Write lines, and return their numbers."""

@@ -38,6 +38,8 @@ IN_A_ROW: Final = 20
 POLL: Final = 0.5  # seconds between looks at the log when all is sent
 FIRST_PAUSE: Final = 1.0  # seconds
 LONGEST_PAUSE: Final = 300.0
+MARK_EVERY: Final = 100  # lines between two marks
+MOST_MARKS: Final = 16
 _REST = 0.02  # seconds behind a batch of which nothing was wanted: catching up leaves the processor to the gate
 _LEAST_SHARE = 0.5  # of a pause that chance leaves of it
 
@@ -113,10 +115,10 @@ class Follower:
         """Do what is next and return for how many seconds there is nothing to do."""
         if not self._pending:
             try:
-                self._pending = self._tail.read(MOST, BYTES)
+                self._pending = self._tail.read(MOST, BYTES, self.state.kept.marks)
                 if not self._pending:
                     self._save()
-                    self._pending = self._tail.look_for_another()
+                    self._pending = self._tail.look_for_another(self.state.kept.marks)
             except OSError as error:
                 return self._later(Outcome(LATER, f"the log cannot be read: {error.strerror}"))
             if not self._pending:
@@ -213,9 +215,11 @@ class Follower:
                 lost = kept.lost + record.seq - record.first + 1
                 kept = kept.replace(lost=lost, gaps=(*kept.gaps, (record.first, record.seq))[-MOST_GAPS:])
         last = done[-1]
-        self.state = self.state.replace(
-            kept=kept.replace(seq=last.seq, hash=last.hash, sent=kept.sent + sent), waiting=len(self._pending)
-        )
+        marks = tuple(mark for mark in kept.marks if mark[0] < last.seq)
+        if last.hash and last.seq - (marks[-1][0] if marks else 0) >= MARK_EVERY:
+            marks = (*marks, (last.seq, last.hash))[-MOST_MARKS:]
+        kept = kept.replace(seq=last.seq, hash=last.hash, sent=kept.sent + sent, marks=marks)
+        self.state = self.state.replace(kept=kept, waiting=len(self._pending))
         self._unsaved = True
 
     def _save(self) -> None:

@@ -26,7 +26,11 @@ _LONGEST = 1 << 16
 
 
 class Kept(Value):
-    """See the head of the file. `lost` were gone from the log before they were read; `gaps` are the newest ranges."""
+    """See the head of the file. `lost` were gone from the log before they were read; `gaps` are the newest ranges.
+
+    `marks` are older positions, the newest last: where the log is no more what it was, the newest that is still in it
+    is where to go on.
+    """
 
     seq: int = 0
     hash: str = GENESIS
@@ -34,6 +38,7 @@ class Kept(Value):
     aside: int = 0
     lost: int = 0
     gaps: tuple[tuple[int, int], ...] = ()
+    marks: tuple[tuple[int, str], ...] = ()
 
     @property
     def position(self) -> Position:
@@ -100,4 +105,5 @@ def kept_of(fields: dict[str, Any]) -> Kept:
     hash_ = fields["hash"]
     if not all(isinstance(number, int) and number >= 0 for number in numbers.values()) or not isinstance(hash_, str):
         raise ValueError
-    return Kept(**numbers, hash=hash_, gaps=gaps)
+    marks = tuple((int(seq), str(mark)) for seq, mark in fields["marks"])
+    return Kept(**numbers, hash=hash_, gaps=gaps, marks=marks)

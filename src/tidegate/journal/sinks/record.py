@@ -65,6 +65,8 @@ class Record(Value, hot=True):
         """Return what is the same each time that this record is sent, and never that of another."""
         if self.kind == GAP:
             return f"gap-{self.first}-{self.seq}"
+        if self.kind == ANEW:
+            return f"anew-{self.fields['before']}-{self.seq}"
         return f"{self.seq}-{self.hash[:_ID_DIGITS]}"
 
 
@@ -82,9 +84,12 @@ def gap(first: int, last: int, now: float) -> Record:
     return _own(last, "", GAP, now, first, {"first": first, "last": last, "count": last - first + 1})
 
 
-def anew(before: int, now: float) -> Record:
-    """Return the record that says that another log stands in the place of the one that was followed up to `before`."""
-    return _own(0, GENESIS, ANEW, now, 0, {"before": before})
+def anew(before: int, at: Position, now: float) -> Record:
+    """Return the record that says that the log is not what was followed up to `before`.
+
+    What follows comes behind `at`, which is the newest known line that is still in it, or its beginning.
+    """
+    return _own(at.seq, at.hash, ANEW, now, 0, {"before": before})
 
 
 def _own(seq: int, hash_: str, kind: str, now: float, first: int, more: dict[str, Any]) -> Record:

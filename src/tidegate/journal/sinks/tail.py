@@ -7,8 +7,8 @@ Rules of the file:
 * A file that was rotated away is read to its end through the descriptor that is open, even where it was removed.
 * Only lines under the log's own seal are passed on. What somebody else put there is no line, and its number is missing.
 * Numbers that are missing are never passed over: they come as one gap, with its range, before what follows them.
-* Another log in the place of the one that was followed (the sealed head is behind our position, or the line at our
-  position is another one) is read from its beginning, and said.
+* A log that is not what was followed (its last line is before our position, or the line there is another one: it was
+  begun anew, or a crash of the machine took its end) is said, and read on behind the newest mark that is still in it.
 * Memory is bounded by what one `read` is asked for, and one block; nothing is queued.
 """
 
@@ -17,9 +17,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from tidegate.journal.chain import read_line
+from tidegate.journal.chain import line_hash, read_line
 from tidegate.journal.files import open_regular
-from tidegate.journal.segments import LIVE_NAME, first_of, older_segments
+from tidegate.journal.segments import LIVE_NAME, backwards, first_of, older_segments, segments
 from tidegate.journal.sinks.record import Position, anew, gap, record_of
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 BLOCK: Final = 1 << 18  # read at once; a line is far shorter
 _OPENS: Final = b'{"seq":'
+
+Marks = tuple[tuple[int, str], ...]
 
 
 class Tail:
@@ -46,17 +48,21 @@ class Tail:
         self._wall = wall
         self._file: BufferedReader | None = None
         self._at = 0
+        self._marks: Marks = ()
         self._first = 0  # the number of the first line of the file that is open
         self._skipping = False  # behind a block without an end of line
         self._checking = True  # whether the line at our position is the one that we know
 
-    def read(self, most: int, size: int) -> list[Record]:
+    def read(self, most: int, size: int, marks: Marks = ()) -> list[Record]:
         """Return what follows: at most `most` records and about `size` bytes, [] where there is nothing yet.
+
+        `marks` are older positions (keeping.Kept).
 
         Raises:
             OSError: when a file cannot be read, or is none.
         """
         found: list[Record] = []
+        self._marks = marks
         while len(found) < most and size > 0:
             if self._file is None and not self._find():
                 break
@@ -163,14 +169,41 @@ class Tail:
 
     def _begin_anew(self) -> list[Record]:
         before = self._last.seq
-        self._last = Position()
+        known = (Position(seq, hash_) for seq, hash_ in reversed(self._marks) if seq < before)
+        self._last = next((mark for mark in known if self._has(mark)), Position())
         self.close()
-        return [anew(before, self._wall())]
+        return [anew(before, self._last, self._wall())]
 
-    def look_for_another(self) -> list[Record]:
-        """Return the record of a log that was begun anew, where the sealed head says so; it is for a quiet moment."""
-        head = self._head()
-        return self._begin_anew() if 0 < head < self._last.seq else []
+    def look_for_another(self, marks: Marks = ()) -> list[Record]:
+        """Return the record of a log that ends before our position, [] where it does not; for a quiet moment.
+
+        The head alone does not say it: a writer writes a line first, and may be killed before it writes its head.
+        """
+        if not 0 < self._head() < self._last.seq:
+            return []
+        for path in reversed(segments(self._folder)):
+            for raw in backwards(path):
+                newest = read_line(raw, self._key).seq
+                if newest:
+                    self._marks = marks
+                    return self._begin_anew() if newest < self._last.seq else []
+        return []
+
+    def _has(self, mark: Position) -> bool:
+        """Whether this line is in the log."""
+        older = [path for path in older_segments(self._folder) if first_of(os.path.basename(path)) <= mark.seq]
+        for path in (*older[-1:], self._live):
+            try:
+                with open_regular(path) as file:
+                    for raw in file:
+                        number = _number(raw)
+                        if number == mark.seq:
+                            return line_hash(raw.rstrip(b"\n")) == mark.hash
+                        if number > mark.seq:
+                            return False
+            except FileNotFoundError:
+                continue
+        return False
 
 
 def _number(raw: bytes) -> int:

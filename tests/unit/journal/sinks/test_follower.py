@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tests.sinks.rig import Log, wall
-from tidegate.journal.sinks.follower import BYTES, LONGEST_PAUSE, MOST, POLL, Follower
+from tidegate.journal.sinks.follower import BYTES, LONGEST_PAUSE, MARK_EVERY, MOST, MOST_MARKS, POLL, Follower
 from tidegate.journal.sinks.keeping import Keeper, Kept
 from tidegate.journal.sinks.record import Wanted
 from tidegate.journal.sinks.sink import LATER, TAKEN, Outcome
@@ -117,6 +118,21 @@ def test_what_nobody_wants_is_passed_over(tmp_path: Path) -> None:
         pass
     assert sink.got == [[4]]
     assert Keeper(str(tmp_path), "one", write_private).load()[0].seq == 4
+    one._tail.close()
+
+
+def test_marks_are_few_and_spread(tmp_path: Path) -> None:
+    """JRN-6: positions to go back to, a hundred lines apart at least, and no more than sixteen."""
+    log, sink = Log(tmp_path / "a"), Told()
+    one = follower(log, sink, tmp_path)
+    for _ in range(40):
+        log.blocked(60)
+        while one.step() != POLL:
+            pass
+    marks = one.state.kept.marks
+    assert len(marks) == MOST_MARKS
+    assert all(after[0] - before[0] >= MARK_EVERY for before, after in pairwise(marks))
+    assert Keeper(str(tmp_path), "one", write_private).load()[0].marks == marks
     one._tail.close()
 
 

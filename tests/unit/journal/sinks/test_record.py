@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tidegate.journal.chain import Head, SealedLine, make_line, read_line
-from tidegate.journal.sinks.record import SEVERITIES, Record, Wanted, anew, gap, record_of, wanted
+from tidegate.journal.sinks.record import SEVERITIES, Position, Record, Wanted, anew, gap, record_of, wanted
 from tidegate.model.errors import UsageError
 
 KEY = b"k" * 32
@@ -41,7 +41,8 @@ def test_a_gap_has_its_range() -> None:
     assert (one.id, one.seq, one.first) == ("gap-3-7", 7, 3)
     fields = json.loads(one.raw)
     assert (fields["type"], fields["first"], fields["last"], fields["count"]) == ("sink.gap", 3, 7, 5)
-    assert json.loads(anew(9, AT).raw)["before"] == 9
+    other = anew(9, Position(4, "ab"), AT)
+    assert (json.loads(other.raw)["before"], other.seq, other.id) == (9, 4, "anew-9-4")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_filters(filter_: Wanted, kind: str, passes: bool) -> None:
 def test_gaps_are_always_wanted() -> None:
     """JRN-6: a filter never hides that something is missing."""
     assert Wanted(("task.created",), "critical")(gap(1, 2, AT))
-    assert Wanted(("task.created",), "critical")(anew(1, AT))
+    assert Wanted(("task.created",), "critical")(anew(1, Position(), AT))
 
 
 @pytest.mark.parametrize(

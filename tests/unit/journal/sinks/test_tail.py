@@ -122,6 +122,51 @@ def test_a_log_begun_anew_that_is_longer_by_now(log: Log, tmp_path: Path) -> Non
     assert tmp_path
 
 
+def test_a_line_whose_head_was_not_written_is_no_other_log(log: Log) -> None:
+    """JRN-6, JRN-2: a writer was killed between a line and its head: the line is there, and nothing is repeated."""
+    log.blocked(3)
+    with open(f"{log.keys}/actions.head", "rb") as file:
+        before = file.read()
+    log.blocked(1)
+    with open(f"{log.keys}/actions.head", "r+b") as file:
+        file.write(before)
+    one = tail(log)
+    assert seqs(all_of(one)) == [1, 2, 3, 4]
+    assert log.head() == 3
+    assert one.look_for_another() == []
+    one.close()
+
+
+def test_an_end_that_a_crash_took_is_read_on_behind_a_mark(log: Log) -> None:
+    """JRN-6: the machine lost the newest lines and heads: what comes in their place arrives, and little is repeated."""
+    log.blocked(6)
+    with open(f"{log.keys}/actions.head", "rb") as file:
+        head = file.read()
+    kept = live(log).read_bytes()
+    log.blocked(4)
+    one = tail(log)
+    found = all_of(one)
+    marks = tuple((record.seq, record.hash) for record in found if record.seq in (2, 5, 8))
+    log.log.close()
+    live(log).write_bytes(kept)
+    with open(f"{log.keys}/actions.head", "r+b") as file:
+        file.write(head)
+    (said,) = one.look_for_another(marks)
+    assert (said.kind, said.seq, said.fields["before"]) == ("sink.log-anew", 5, 10)
+    assert seqs(all_of(one)) == [6]
+    one.close()
+    behind = tail(log, Position(5, marks[1][1]))
+    log.log = log.open()
+    log.blocked(6)
+    assert seqs(all_of(behind)) == list(range(6, 13))
+    behind.close()
+    again = tail(log, Position(found[-1].seq, found[-1].hash))
+    more = again.read(100, 1 << 20, marks)
+    assert (more[0].kind, more[0].seq) == ("sink.log-anew", 5)
+    assert seqs(more[1:]) == list(range(6, 13))
+    again.close()
+
+
 def test_a_log_that_was_emptied_goes_on(log: Log) -> None:
     """JRN-6: somebody emptied the file: what the writer says of it, and what follows, arrives behind a gap or none."""
     log.blocked(4)
