@@ -13,6 +13,7 @@ from tidegate.model.host import HostError, canonical_host
 from tidegate.model.reason import Reason
 from tidegate.policy.alternatives import posts_only, why_refused
 from tidegate.policy.paths import OVERRIDES
+from tidegate.wire.authority import HTTPS_PORT, host_field
 from tidegate.wire.body import travels_as_trailer
 from tidegate.wire.grammar import FIELD, OWS, TOKEN, VCHAR, is_token
 from tidegate.wire.http1 import MAX_METHOD, ODD_FRAMING
@@ -108,6 +109,8 @@ def checked(headers: Iterable[tuple[bytes, bytes]]) -> Headers | None:
 
 
 def _is_ours(authority: bytes, destination: Destination) -> bool:
+    if destination.host.packed is None and authority == host_field(destination, HTTPS_PORT):
+        return True  # as in HTTP/1 (wire/authority.py)
     try:
         host, text = split_authority(authority)
         port = destination.port if text is None else parse_port(text)

@@ -114,6 +114,8 @@ def inner_target(head: RequestHead, destination: Destination) -> bytes:
 
 def _names(authority: bytes, destination: Destination) -> bool:
     # Whether an authority inside TLS is that of the connection. The port may be left out, as Java does.
+    if destination.host.packed is None and authority == host_field(destination, HTTPS_PORT):
+        return True  # most send it as we do, and the canonical form of a canonical name is that name
     try:
         host, text = split_authority(authority)
         named = canonical_host(host)

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.wire.feeding import outcome
-from tidegate.model.destination import Destination, parse_authority
-from tidegate.model.host import Host
+from tidegate.model.destination import Destination, PortError, parse_authority, parse_port, split_authority
+from tidegate.model.host import Host, HostError, canonical_host
 from tidegate.model.reason import Reason
-from tidegate.wire.authority import absolute_form, absolute_target, connect_target, host_field
+from tidegate.wire.authority import absolute_form, absolute_target, connect_target, host_field, inner_target
 from tidegate.wire.errors import WireError
 from tidegate.wire.http1 import parse_request_head
 
@@ -331,3 +331,46 @@ def test_both_forms_agree_with_the_one_normaliser(authority: bytes) -> None:
         assert parse_authority(str(first)) == first
     else:
         assert second is first
+
+
+def long_way(authority: bytes, destination: Destination) -> bool:
+    """Return whether an authority inside TLS names a destination, by taking it apart."""
+    host, text = split_authority(authority)
+    return canonical_host(host) == destination.host and (443 if text is None else parse_port(text)) == destination.port
+
+
+NAMES = st.lists(st.sampled_from(["a", "A", "xn--b", "_c", "0", "0x1", "1-2", "e" * 63]), min_size=1, max_size=4).map(
+    ".".join
+)
+LITERALS = st.ip_addresses().map(lambda ip: f"[{ip}]" if ip.version == 6 else str(ip))
+
+
+@given(
+    NAMES | LITERALS, st.sampled_from([443, 1, 8443]), st.sampled_from(["as it is", "upper", "dot", "port", "other"])
+)
+def test_a_host_inside_tls_is_judged_alike_by_its_text_and_by_its_parts(text: str, port: int, how: str) -> None:
+    """GAT-3, POL-3: what is compared as text first passes and fails exactly as it does when it is taken apart."""
+    try:
+        destination = Destination(canonical_host(text), port)
+    except HostError:
+        return
+    field = host_field(destination, 443)
+    authority = {
+        "as it is": field,
+        "upper": field.upper(),
+        "dot": destination.host.bracketed.encode() + (b".:%d" % port),
+        "port": destination.host.bracketed.encode() + (b":%d" % port),
+        "other": b"other." + field,
+    }[how]
+
+    def asked() -> bytes:
+        return inner_target(parse_request_head(b"GET /x HTTP/1.1\r\nHost: %b\r\n\r\n" % authority), destination)
+
+    try:
+        names = long_way(authority, destination)
+    except (HostError, PortError):
+        assert outcome(asked) is Reason.BAD_HOST
+    else:
+        assert outcome(asked) == (b"/x" if names else Reason.MISDIRECTED)
+        if how == "as it is":
+            assert names
