@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tidegate.policy.policy import Policy
 
 GROUP_FROM = 3  # names under one domain, before a wildcard stands for them
+_SHORT, _COUNTRY = 3, 2  # letters: of `co`, `com`, `gov` and their like, before those of a country
 _SHOWN = 200  # lines of comment about what was not learned
 _PRESET_OF = {host: preset for preset, hosts in HOSTS.items() for host in hosts}
 _PUBLIC = AddressClass.PUBLIC
@@ -263,12 +264,14 @@ def _common(hosts: list[str], above: str) -> str:
 
 
 def _crowds(learned: Learned) -> dict[str, int]:
-    """Return how many names there are under each parent."""
+    """Return how many names there are under each parent that somebody owns: not `com`, nor what looks like `co.uk`."""
     names = {place.host.text for place in learned.places() if not place.host.is_literal}
     found: dict[str, int] = {}
     for name in names:
         parent = name.partition(".")[2]
-        found[parent] = found.get(parent, 0) + 1
+        first, dot, rest = parent.partition(".")
+        if dot and (len(rest) != _COUNTRY or len(first) > _SHORT):
+            found[parent] = found.get(parent, 0) + 1
     return found
 
 
@@ -290,6 +293,8 @@ def fresh(proposal: Proposal, learned: Learned, *, of: Sequence[str], head: Iter
         f"  {', '.join(of[:8])}{' ...' if len(of) > 8 else ''}",
         "It lets through what was done, right or wrong: look at each entry before you use it.",
     ]
+    if any(entry.phase is Phase.INSTALL for entry in proposal.entries):
+        start.append("What is under 'install' is for a set-up command: 'setup: COMMAND', which no record has.")
     if not network:
         tail = ["Nothing passed, so nothing is allowed.", *tail]
     return document(network, settings=settings, head=[*start, *head], tail=tail)

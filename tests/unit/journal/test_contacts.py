@@ -72,6 +72,14 @@ def test_rotated_files_come_first(tmp_path: Path) -> None:
     assert record.cut
 
 
+def test_a_rotation_meanwhile_makes_nothing_come_twice(tmp_path: Path) -> None:
+    """JRN-7: between the opening of two files the log may move on; a file that comes again is the same."""
+    written(tmp_path / "n", line(host="a.test"))
+    os.link(tmp_path / "n", tmp_path / "n.1")
+    written(tmp_path / "n.2", line(host="b.test"))
+    assert [one.host for one in Record(str(tmp_path / "n")).contacts()] == ["b.test", "a.test"]
+
+
 def test_a_torn_last_line_is_left_out_and_said(tmp_path: Path) -> None:
     """JRN-7: a gate that was killed while it wrote leaves half a line; the whole ones count."""
     record = Record(written(tmp_path / "n", line(), no()[:40]))

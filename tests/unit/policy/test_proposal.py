@@ -65,6 +65,7 @@ def test_a_policy_of_what_passed_and_of_nothing_else() -> None:
         "# Learned from 16 connections of 1 record, 2026-11-29 00:00Z to 2026-11-29 00:00Z:\n"
         "#   a task\n"
         "# It lets through what was done, right or wrong: look at each entry before you use it.\n"
+        "# What is under 'install' is for a set-up command: 'setup: COMMAND', which no record has.\n"
         "default: deny\n"
         "private: never  # nothing was seen to lead to an address of a private network\n"
         "own: never  # nothing was seen to lead to an address of this machine\n"
@@ -236,6 +237,13 @@ def test_names_that_look_like_data_are_marked() -> None:
     assert "REVIEW: a label of 50 characters, which may be data in disguise" in text
     assert "REVIEW: one of 12 names under y.test" in text
     assert [bool(entry.review) for entry in made.entries].count(False) == 1
+
+
+@pytest.mark.parametrize("parent", ["com", "test", "co.uk", "com.au"])
+def test_many_domains_are_no_crowd(parent: str) -> None:
+    """JRN-7: a dozen domains of one country or kind are not one owner's names."""
+    made, _text = proposed(*(contact(f"name{at}.{parent}") for at in range(20)))
+    assert not any(entry.review for entry in made.entries)
 
 
 def test_a_known_policy_is_not_said_again() -> None:
