@@ -24,6 +24,7 @@ import time
 from fcntl import F_SETPIPE_SZ, fcntl
 
 from tidegate.holds.linux import PR_SET_PDEATHSIG, prctl
+from tidegate.model.errors import TidegateError, told_of_bug
 from tidegate.model.value import Value
 
 TYPE_CHECKING = False
@@ -142,7 +143,8 @@ class Forked:
                 os.umask(0o077)
                 status = act()
             except BaseException as problem:  # noqa: BLE001 - the person reads it, in the tool's own log
-                os.write(2, f"{type(problem).__name__}: {problem}\n".encode())
+                told = str(problem) if isinstance(problem, TidegateError) else told_of_bug(problem)
+                os.write(2, f"{told}\n".encode())
             finally:
                 os._exit(status)
         for fd in (inward, outward, astray):
