@@ -16,12 +16,15 @@ import trustme
 
 from tests.unit.gate.inside import READ, answer, get, inside, read_all
 from tests.unit.gate.kit import policy_of, read_exactly, read_head, small, wait
+from tests.unit.gate.test_asking import Office
+from tests.unit.gate.test_inner_exchange import SWITCH
 from tidegate.addresses.surroundings import Surroundings
 from tidegate.gate import idle_ends
 from tidegate.gate.open_now import CONNECTING, open_now
 from tidegate.gate.upstream import Proxy, UpstreamConfig
 from tidegate.inspect.secrets import Place, Secret, Where
 from tidegate.model.destination import parse_authority
+from tidegate.model.question import Answer
 from tidegate.model.reason import Reason
 from tidegate.model.rule import Layer, Origin, RuleLimits, only
 from tidegate.model.verdict import How, Phase, Verdict
@@ -452,6 +455,40 @@ def test_the_policy_as_it_is_now_judges_the_destination_again(lab: Lab, inside: 
 
 
 @pytest.mark.usefixtures("none_kept")
+@pytest.mark.parametrize("said", [Answer.ALLOW, Answer.DENY, None])
+def test_a_person_is_asked_where_the_policy_asks_by_now(lab: Lab, inside: Start, said: Answer | None) -> None:
+    """ASK-1, ASK-7: nobody is dialled before the answer; what a person allowed is kept, so it is asked about once."""
+    office = Office()
+    origin = lab.origin("counting", "1.2.3.4", 443, tls="a.test")
+    gate = inside(WHERE, asker=office.desk)
+    office.with_gate(gate.gate)
+    with gate.tunnel(WHERE) as sock:
+        sock.sendall(get("a.test"))
+        answer(sock)
+        gone(origin)
+        gate.gate.on_thread(lambda: gate.gate.task.change(policy=policy_of(ask=(WHERE,), limit=READ)))
+        sock.sendall(get("a.test"))
+        question = office.waiting()
+        assert origin.connections == 1
+        if said is None:
+            sock.close()
+            assert gate.gate.event(1).reason is Reason.CLIENT_GONE
+            wait(lambda: not any(one.waiting for one in office.desk.questions()))
+            return
+        office.desk.answer(question.id, said, by="alice")
+        if said is Answer.DENY:
+            ended(gate, sock, Reason.DENIED_BY_PERSON)
+            return
+        for number in (b"2", b"3"):
+            assert answer(sock)[1] == number
+            time.sleep(0.3)  # nothing is to happen
+            sock.sendall(get("a.test"))
+        answer(sock)
+        assert gate.gate.event(1).source == "question 1, answered by alice"
+    assert origin.connections == 2
+
+
+@pytest.mark.usefixtures("none_kept")
 def test_a_connection_that_was_not_let_go_stays_as_it_is(
     lab: Lab, inside: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -555,11 +592,7 @@ def test_what_a_rule_counts_is_made_once(lab: Lab, inside: Start) -> None:
 @pytest.mark.usefixtures("none_kept")
 def test_a_websocket_is_left_alone(lab: Lab, inside: Start) -> None:
     """INS-3, RFC 6455: it waits for nobody's request."""
-    switch = (
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
-    )
-    steps = [["head"], ["send", switch], ["until", "ping"], ["send", "pong"], ["drain"]]
+    steps = [["head"], ["send", SWITCH], ["until", "ping"], ["send", "pong"], ["drain"]]
     origin = lab.origin("script", "1.2.3.4", 443, tls="a.test", steps=steps)
     gate = inside(WHERE)
     offer = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")
