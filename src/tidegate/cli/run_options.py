@@ -38,7 +38,8 @@ what it may reach
   --allow HOST[:PORT]     let this host through, beside what is in force (may be repeated)
   --deny HOST[:PORT]      never let it through; wins over every allow
   --ask-for HOST[:PORT]   a person is asked about it
-  --policy FILE           this policy in place of profile, presets and your own allows
+  --policy FILE           this policy in place of profile, presets and your own allows; also one of Kraft, GurtOS, Kule,
+                          srt, Claude Code, Codex, Smokescreen or gh-aw (see tidegate policy import)
   --profile NAME          balanced, careful, closed or audit
   --registries MODE       read (the default: what publishes to a package registry is refused) or tunnel (not read)
   --harness NAME|FILE     COMMAND is this agent (claude, codex, or as a file of yours says): let its hosts through

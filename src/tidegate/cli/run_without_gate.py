@@ -2,10 +2,13 @@
 
 The file says it by name, and a person named the file; it is said at each start, and what the administrator forbids
 stays forbidden. What has no meaning without a gate is refused, and so is a hold that was named beside it: nobody's
-`--deny`, and no container, is left out silently.
+`--deny`, and no container, is left out silently. A file that lies where the task can write does not open the network:
+another task may have written it.
 """
 
 from __future__ import annotations
+
+import os
 
 from tidegate.cli.main import say
 from tidegate.model.errors import StartError
@@ -34,5 +37,14 @@ def as_without_gate(options: RunOptions, error: WithoutGateError) -> RunOptions:
     for name, option in (_OFFLINE if error.hold == "offline" else _OF_A_GATE).items():
         if getattr(options, name):
             raise StartError(f"{error.what}; {option} has no meaning there", fix=f"leave {option} out", code=error.code)
+    writable = [os.getcwd(), *(share.path for share in options.shares if not share.readonly)]
+    if error.hold == "open" and any(_is_below(options.policy, folder) for folder in writable):
+        what = f"{error.what}, and the file lies where tasks write"
+        raise StartError(what, fix="give --open-network in place of --policy", code=error.code)
     say(f"warning: {error.what}")
     return options.replace(hold=error.hold, hold_is_named=True, capture="off")
+
+
+def _is_below(path: str, folder: str) -> bool:
+    real, above = os.path.realpath(path), os.path.realpath(folder)
+    return os.path.commonpath((real, above)) == above

@@ -28,11 +28,22 @@ def policy_layer(path: str, folder: str) -> tuple[PolicyLayer, tuple[str, ...]]:
     """
     from tidegate.runtime.policy_sources import read_policy_file
 
-    data = read_policy_file(path)
+    layer, imported = read_policy(read_policy_file(path), path, folder)
+    if imported is None:
+        return layer, ()
+    return layer, (f"{imported.summary} (tidegate policy import {on_screen(path, 200)} says which)",)
+
+
+def read_policy(data: bytes, name: str, folder: str) -> tuple[PolicyLayer, Imported | None]:
+    """Return the layer of a policy's text, and what it was imported from where it is of another product.
+
+    Raises:
+        UsageError, StartError, WithoutGateError: as above.
+    """
     try:
-        return load_policy(data, path, Layer.COMMAND_LINE), ()
+        return load_policy(data, name, Layer.COMMAND_LINE), None
     except PolicyErrors:
-        imported = import_file(data, path, folder=folder)
+        imported = import_file(data, name, folder=folder)
         if imported is None:
             raise
     refuse(imported)
@@ -40,8 +51,7 @@ def policy_layer(path: str, folder: str) -> tuple[PolicyLayer, tuple[str, ...]]:
         raise WithoutGateError(f"{imported.because}: no gate and no policy", imported.without_gate)
     from tidegate.policy.dialects.reader import layer_of
 
-    note = f"{imported.summary} (tidegate policy import {on_screen(path, 200)} says which)"
-    return layer_of(imported, Layer.COMMAND_LINE), (note,)
+    return layer_of(imported, Layer.COMMAND_LINE), imported
 
 
 def import_file(

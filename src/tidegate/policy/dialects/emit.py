@@ -23,7 +23,11 @@ _VERDICTS = (Verdict.ALLOW, Verdict.ASK, Verdict.DENY)
 def policy_text(imported: Imported) -> tuple[str, dict[int, Line]]:
     """Return the text, and which rule stands on which of its lines (counted from 1)."""
     name = _comment(on_screen(imported.filename, 200))
-    lines = [f"# {_comment(imported.summary)}.", f"# Written by: tidegate policy import --dialect {imported.dialect}"]
+    lines = [
+        f"# {_comment(imported.summary)}.",
+        f"# Written by: tidegate policy import --dialect {imported.dialect}.",
+        f"# Behind each rule: its line and column in {name}.",
+    ]
     less = [entry for entry in imported.entries if entry.how in {NARROWER, DROPPED}]
     lines += [f"# {_comment(str(entry))}" for entry in less[:MAX_COMMENTS]]
     if len(less) > MAX_COMMENTS:
@@ -41,7 +45,7 @@ def policy_text(imported: Imported) -> tuple[str, dict[int, Line]]:
             for rule in rules:
                 host = quoted(rule.text)
                 item = f"{{host: {host}, methods: [{', '.join(rule.methods)}]}}" if rule.methods else host
-                lines.append(f"      - {item}  # {name}:{rule.line}:{rule.column}")
+                lines.append(f"      - {item}  # {rule.line}:{rule.column}")
                 places[len(lines)] = rule
     return "\n".join(lines) + "\n", places
 

@@ -98,6 +98,12 @@ class Imported(Value):
     refusal: tuple[str, str] = ("", "")
     egress: tuple[Egress, ...] = ()
 
+    @property
+    def leaves_to_settings(self) -> bool:
+        """Whether it is a task that names no hosts, which has what the settings of a box say (GurtOS, POL-13)."""
+        named = {entry.where for entry in self.entries}
+        return self.dialect == "gurtos" and named.isdisjoint(("hosts", "networkDefault", "defaultHosts"))
+
     def count(self, how: str) -> int:
         """Return how many entries were kept so."""
         return sum(entry.how == how for entry in self.entries)

@@ -21,7 +21,7 @@ from tidegate.policy.dialects.draft import Draft, keys_of
 from tidegate.policy.dialects.emit import policy_text
 from tidegate.policy.dialects.imported import Wanted
 from tidegate.policy.dialects.toml_tree import Place, parse_toml
-from tidegate.policy.document import Mapping, Node, Scalar, Sequence, parse_document
+from tidegate.policy.document import MAX_BYTES, Mapping, Node, Scalar, Sequence, parse_document
 from tidegate.policy.loader import POLICY_KEYS, load_policy
 from tidegate.policy.positions import Problems, TooManyProblemsError, on_screen
 from tidegate.policy.reading import Reader
@@ -112,10 +112,14 @@ def layer_of(imported: Imported, layer: Layer) -> PolicyLayer:
     """Return the layer that a file makes: that of the text which `import` prints, with the source's places.
 
     Raises:
-        PolicyErrors: where that text is larger than a policy may be.
+        UsageError: where that text is larger than a policy may be.
     """
     text, places = policy_text(imported)
-    loaded = load_policy(text.encode(), imported.filename, layer)
+    data = text.encode()
+    if len(data) > MAX_BYTES:
+        what = f"{on_screen(imported.filename, 200)}: the policy that it becomes is over {MAX_BYTES >> 20} MiB"
+        raise UsageError(what, fix="write wildcards, or fewer hosts")
+    loaded = load_policy(data, imported.filename, layer)
     prefix = on_screen(imported.filename, 200) + ":"
 
     def place(source: str) -> str:

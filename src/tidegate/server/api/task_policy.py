@@ -13,9 +13,9 @@ from tidegate.model.errors import UsageError
 from tidegate.model.rule import Layer, Origin
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.layers import PolicyLayer
-from tidegate.policy.loader import load_policy
 from tidegate.policy.rows import rule_row
 from tidegate.policy.rules import RuleError
+from tidegate.runtime.imported_policy import read_policy
 from tidegate.runtime.policy_sources import policy_in_force
 
 if TYPE_CHECKING:
@@ -38,15 +38,21 @@ def policy_for(
 ) -> Policy:
     """Return the policy of a new task. `network` is what it says in place of the settings' default.
 
-    `config` and `state` are tidegate's folders of these names.
+    A GurtOS task that names no hosts is one that gives neither (POL-13). `config` and `state` are tidegate's folders of
+    these names.
 
     Raises:
         UsageError: for text that is no policy, a host that is no rule, or several ways to say what is reached.
+        StartError: for text of another product that launches nothing there, or asks for no gate.
     """
     if sum(given is not None for given in (text, hosts, network)) > 1:
         raise UsageError("policy, hosts and network are three ways to say what a task reaches", fix="give one of them")
+    layer = None
     if text is not None:
-        layer = load_policy(text.encode(), "policy", Layer.COMMAND_LINE)
+        written, imported = read_policy(text.encode(), "policy", folder)
+        layer = None if imported is not None and imported.leaves_to_settings else written
+    if layer is not None:
+        pass
     elif hosts is not None:
         layer = _exactly(hosts, "task", "the task's hosts")
     elif (network or settings.network_default) == "allowlist":

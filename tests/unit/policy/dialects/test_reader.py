@@ -130,6 +130,13 @@ def test_many_entries_are_read_in_reasonable_work() -> None:
     assert len(layer_of(took(f'{{"hosts": [{hosts}]}}'), Layer.COMMAND_LINE).rows) == 6000
 
 
+def test_a_policy_that_is_too_large_is_one_line() -> None:
+    """POL-0: the text between has the bound of every policy, and the error says that it is not the file."""
+    hosts = ", ".join(f'"{n:06d}{"h" * 50}.{"t" * 60}.test"' for n in range(35_000))
+    with pytest.raises(UsageError, match="file: the policy that it becomes is over 8 MiB"):
+        layer_of(took(f'{{"hosts": [{hosts}]}}'), Layer.COMMAND_LINE)
+
+
 def test_a_file_full_of_mistakes_says_when_it_stops_counting() -> None:
     """POL-0: fifty are printed."""
     with pytest.raises(PolicyErrors) as caught:

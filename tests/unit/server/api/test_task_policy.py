@@ -49,6 +49,11 @@ PLACES = ("own.test:443", "default.test:443", "pypi.org:443", "other.test:443")
             {"text": "network: {runtime: {allow: ['own.test:443']}, install: {allow: ['own.test:443']}}"},
             {"own.test:443"},
         ),
+        ({"text": '{"hosts": ["own.test:443"]}'}, {"own.test:443"}),
+        ({"text": '{"hosts": []}'}, {"default.test:443"}),
+        ({"text": '{"hosts": []}', "settings": Settings()}, set()),
+        ({"text": '{"hosts": [], "networkDefault": "none"}'}, set()),
+        ({"text": '{"hosts": ["*.own.test:443"]}'}, set()),
     ],
 )
 def test_a_task_reaches_exactly_what_it_says_or_the_settings_do(
