@@ -86,7 +86,7 @@ class Answering:
         receive, clock = origin.source.recv_into, exchange.gate.clock
         late = clock() + TURN
         for _ in range(ROUNDS):
-            if self._pending:
+            if self._held is not None and self._held.pending:
                 if not self._pour():
                     return
                 if clock() > late:
@@ -114,7 +114,8 @@ class Answering:
                 return
             if exchange.answer is not self or exchange.origin is not origin or exchange.client.blocked:
                 return
-            if count < room and not through and not origin.ending and not self._pending:
+            waits = self._held is not None and self._held.pending
+            if count < room and not through and not origin.ending and not waits:
                 return
             if clock() > late:
                 self._room = SMALL
@@ -130,10 +131,6 @@ class Answering:
             self._complete()
         elif exchange.origin is not None:
             self.read(exchange.origin)
-
-    @property
-    def _pending(self) -> bool:
-        return self._held is not None and self._held.pending
 
     def _pour(self) -> bool:
         """Pass on one more piece of what a coding made of bytes that came before; False where reading stops."""

@@ -25,20 +25,16 @@ POSTED = 1 << 14  # bytes of a message that is small
 class Outlet:
     """The writing side of one watched socket."""
 
-    __slots__ = ("_armed", "_pending", "_posted", "_reactor", "sent", "sock")
+    __slots__ = ("_armed", "_pending", "_posted", "_reactor", "blocked", "sent", "sock")
 
     def __init__(self, reactor: Reactor, sock: socket) -> None:
         self.sock = sock
         self.sent = 0
         self._reactor = reactor
+        self.blocked = False  # bytes wait
         self._pending = b""
         self._posted = b""
         self._armed = False
-
-    @property
-    def blocked(self) -> bool:
-        """Whether bytes wait."""
-        return bool(self._pending)
 
     @property
     def waiting(self) -> int:
@@ -69,6 +65,7 @@ class Outlet:
 
     def _wait(self, data: bytes | memoryview) -> None:
         self._pending = bytes(data)
+        self.blocked = True
         if not self._armed:
             self._armed = True
             self._reactor.rewatch(self.sock.fileno(), READ_WRITE)
@@ -98,6 +95,7 @@ class Outlet:
             count = 0
         except OSError:
             self._pending = data
+            self.blocked = True
             fd = self.sock.fileno()
             handler = self._reactor.table.get(fd)
             if handler is not None:
@@ -126,4 +124,5 @@ class Outlet:
             except BlockingIOError:
                 return False
             self._pending = self._pending[count:]
-        return not self._pending
+            self.blocked = bool(self._pending)
+        return not self.blocked

@@ -268,7 +268,7 @@ def _field_lines(
     stays = _stays(head, options)
     if dropped:
         stays = _usual_and(dropped) if stays is _HOP_BY_HOP else stays | dropped
-    lines = [b"%b: %b" % field for name, field in zip(head.names, head.headers, strict=True) if name not in stays]
+    lines = [b": ".join(field) for name, field in zip(head.names, head.headers, strict=True) if name not in stays]
     if host is not None and b"host" in head.names:
         # Where Host stands among the lines: none of those in front of it is Host, so counting them is enough.
         before = head.names[: head.names.index(b"host")]
