@@ -222,6 +222,17 @@ def test_what_does_not_verify(lab: Lab, inside: Start, tmp_path: Path, kind: str
     assert heard == []
 
 
+def test_more_certificates_than_anybody_reads(lab: Lab, inside: Start, tmp_path: Path) -> None:
+    """GAT-5, issue 6: a chain of hundreds of KiB is not taken in: the handshake ends, and the reason is told."""
+    chain, roots = below(ours)
+    gate = inside("a.test:443", roots=roots)
+    with serving(lab, shows(tmp_path, chain + root().pem * 500)):
+        got = asked(gate, "a.test:443")
+    assert got.startswith(b"HTTP/1.1 502 "), got
+    assert b"excessive message size" in got
+    assert gate.gate.event().reason is Reason.UPSTREAM_TLS
+
+
 @pytest.mark.parametrize("kind", PASSES)
 def test_what_verifies(lab: Lab, inside: Start, tmp_path: Path, kind: str) -> None:
     """INS-3: the neighbours: whatever OpenSSL finds a good path for, however it is sent."""

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.certificates import CLIENTS, Made
 from tests.unit.gate.inside import Inside, get, inside, read_all
 from tests.unit.gate.kit import client_hello, read_head, small
 from tests.unit.gate.peer import Peer, calling, library
+from tests.unit.gate.test_inspected import serving
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.lab.api import Lab
 
@@ -231,3 +234,26 @@ def test_a_name_of_the_hello_counts_and_not_who_was_asked(lab: Lab, inside: Star
         read_head(sock)
         assert read_all(sock) == b"\x15\x03\x03\x00\x02\x02\x70"
     assert (first.received, second.received) == (b"", b"")
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_certificate_of_the_client_stays_with_it(
+    lab: Lab, inside: Start, tmp_path: Path, version: ssl.TLSVersion
+) -> None:
+    """B113: the gate asks for none, and shows none, where the destination would take one."""
+    top = Made("root", ca=True)
+    (tmp_path / "server.pem").write_text(top.issue("", names=["a.test"]).chain())
+    (tmp_path / "client.pem").write_text(top.issue("me", usages=CLIENTS).chain())
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(tmp_path / "server.pem")
+    server.load_verify_locations(cadata=top.pem)
+    server.verify_mode = ssl.CERT_OPTIONAL
+    shown: list[object] = []
+    gate = inside("a.test:443", roots=top.pem)
+    mine = gate.context()
+    mine.minimum_version = mine.maximum_version = version
+    mine.load_cert_chain(tmp_path / "client.pem")
+    with serving(lab, server, shown=shown), gate.tunnel("a.test:443", context=mine) as sock:
+        sock.sendall(get("a.test"))
+        assert read_all(sock).startswith(b"HTTP/1.1 200 ")
+    assert shown == [None]

@@ -157,8 +157,17 @@ def test_a_hello_byte_by_byte_or_with_the_connect(lab: Lab, inside: Start) -> No
 
 
 @contextlib.contextmanager
-def serving(lab: Lab, context: ssl.SSLContext, at: str = "1.2.3.4", heard: list[bytes] | None = None) -> Iterator[None]:
-    """Serve TLS at port 443 with this context: one short answer a connection, to what is `heard`."""
+def serving(
+    lab: Lab,
+    context: ssl.SSLContext,
+    at: str = "1.2.3.4",
+    heard: list[bytes] | None = None,
+    shown: list[object] | None = None,
+) -> Iterator[None]:
+    """Serve TLS at port 443 with this context: one short answer a connection, to what is `heard`.
+
+    `shown` are the certificates of its clients, None for none.
+    """
     listener = lab.listener(at, 443)
 
     def run() -> None:
@@ -168,6 +177,8 @@ def serving(lab: Lab, context: ssl.SSLContext, at: str = "1.2.3.4", heard: list[
             except OSError:
                 return
             with contextlib.suppress(OSError), context.wrap_socket(sock, server_side=True) as inner:
+                if shown is not None:
+                    shown.append(inner.getpeercert())
                 data = inner.recv(4096)
                 if heard is not None and data:
                     heard.append(data)
