@@ -98,4 +98,4 @@ def _line(one: dict[str, Any]) -> str:
     if one["lost"]:
         gaps = ", ".join(f"{gap['first']}-{gap['last']}" for gap in one["gaps"])
         parts.append(f"{one['lost']} were gone before they were sent ({gaps})")
-    return printable(" · ".join(parts))
+    return " · ".join(printable(part) for part in parts)

@@ -52,6 +52,8 @@ def _row(folder: str, name: str, what: str, head: int) -> Check:
     if kept.aside:
         where = os.path.join(folder, f"{name}.aside")
         return Check(title, WARN, f"{what}: it refused {kept.aside} lines", f"{where} says which and why")
+    if kept.error:
+        return Check(title, WARN, f"{what}: {kept.error}, when it tried last", "tidegate sinks says since when")
     behind = max(0, head - kept.seq)
     if behind > BEHIND:
         return Check(title, WARN, f"{what}: {behind} lines behind", "tidegate sinks says why")

@@ -27,7 +27,7 @@ def test_sinks_are_set_shown_and_removed(whole: Whole, tmp_path: Path, capsys: p
     with Hook() as hook:
         words = ["sinks", "set", "siem", hook.url, "--key-file", key_file(tmp_path, hook.key), "--type", "net.*"]
         assert main(words) == 0
-        assert "siem  webhook at localhost" in capsys.readouterr().out
+        assert "siem  webhook at localhost · line " in capsys.readouterr().out
         seq = whole.server.log.append("net.blocked", "t", host="h.test:1")
         until(lambda: hook.seqs == [seq])
         until(lambda: whole.get("/api/sinks")["sinks"][0]["lag"] == 0)

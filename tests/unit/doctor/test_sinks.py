@@ -44,6 +44,7 @@ def test_no_sinks_no_row(state: Path, tmp_path: Path) -> None:
         (Kept(seq=4, hash="x"), WARN, f"{BEHIND + 1} lines behind"),
         (Kept(seq=BEHIND + 5, hash="x", lost=3, gaps=((7, 9),)), WARN, "3 lines were gone before it had them (7-9)"),
         (Kept(seq=BEHIND + 5, hash="x", aside=2), WARN, "it refused 2 lines"),
+        (Kept(seq=BEHIND, hash="x", error="it answers 401"), WARN, "it answers 401, when it tried last"),
     ],
 )
 def test_a_row_a_sink(state: Path, kept: Kept, state_of_it: str, says: str) -> None:

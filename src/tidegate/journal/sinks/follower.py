@@ -84,7 +84,7 @@ class Follower:
         self._tries = 0  # of the first record that waits
         self._failures = 0
         self._in_a_row = 0
-        self._unsaved = False
+        self._unsaved = self._unkept = False
         self.state = State(kept, error=said)
         self._thread = threading.Thread(target=self._run, name=f"sink {name}", daemon=True)
 
@@ -182,9 +182,13 @@ class Follower:
         pause = min(self._first_pause * (1 << min(self._failures, 20)), LONGEST_PAUSE)
         self._failures += 1
         since = self.state.failing_since or self._wall()
-        self.state = self.state.replace(
-            waiting=len(self._pending), error=outcome.why or "it does not answer", failing_since=since
-        )
+        why = outcome.why or "it does not answer"
+        kept = self.state.kept
+        if kept.error != why:  # doctor reads it there, beside a server and without one
+            kept = kept.replace(error=why)
+            self._unsaved = True
+        self.state = self.state.replace(kept=kept, waiting=len(self._pending), error=why, failing_since=since)
+        self._save()
         pause *= _LEAST_SHARE + (1 - _LEAST_SHARE) * self._random()
         return max(pause, outcome.wait)
 
@@ -218,7 +222,8 @@ class Follower:
         marks = tuple(mark for mark in kept.marks if mark[0] < last.seq)
         if last.hash and last.seq - (marks[-1][0] if marks else 0) >= MARK_EVERY:
             marks = (*marks, (last.seq, last.hash))[-MOST_MARKS:]
-        kept = kept.replace(seq=last.seq, hash=last.hash, sent=kept.sent + sent, marks=marks)
+        error = "" if sent else kept.error
+        kept = kept.replace(seq=last.seq, hash=last.hash, sent=kept.sent + sent, marks=marks, error=error)
         self.state = self.state.replace(kept=kept, waiting=len(self._pending))
         self._unsaved = True
 
@@ -229,6 +234,9 @@ class Follower:
             self._keeper.save(self.state.kept)
         except OSError as error:
             # What was sent is sent: it goes on, and would repeat after a crash.
+            self._unkept = True
             self.state = self.state.replace(error=f"its position cannot be kept: {error.strerror}")
         else:
-            self._unsaved = False
+            if self._unkept:
+                self.state = self.state.replace(error=self.state.kept.error)
+            self._unsaved = self._unkept = False

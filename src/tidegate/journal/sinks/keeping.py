@@ -28,8 +28,8 @@ _LONGEST = 1 << 16
 class Kept(Value):
     """See the head of the file. `lost` were gone from the log before they were read; `gaps` are the newest ranges.
 
-    `marks` are older positions, the newest last: where the log is no more what it was, the newest that is still in it
-    is where to go on.
+    `error` is why it could not send when it tried last, '' where it could. `marks` are older positions, the newest
+    last: where the log is no more what it was, the newest that is still in it is where to go on.
     """
 
     seq: int = 0
@@ -39,6 +39,7 @@ class Kept(Value):
     lost: int = 0
     gaps: tuple[tuple[int, int], ...] = ()
     marks: tuple[tuple[int, str], ...] = ()
+    error: str = ""
 
     @property
     def position(self) -> Position:
@@ -106,4 +107,4 @@ def kept_of(fields: dict[str, Any]) -> Kept:
     if not all(isinstance(number, int) and number >= 0 for number in numbers.values()) or not isinstance(hash_, str):
         raise ValueError
     marks = tuple((int(seq), str(mark)) for seq, mark in fields["marks"])
-    return Kept(**numbers, hash=hash_, gaps=gaps, marks=marks)
+    return Kept(**numbers, hash=hash_, gaps=gaps, marks=marks, error=str(fields["error"]))

@@ -62,9 +62,11 @@ def test_pauses_double_to_a_bound(tmp_path: Path) -> None:
     assert pauses[-1] == LONGEST_PAUSE
     assert one.state.error == "Connection refused"
     assert one.state.waiting == 1
+    assert Keeper(str(tmp_path), "one", write_private).load()[0].error == "Connection refused"
     sink.answer = Outcome(TAKEN)
     assert one.step() == 0.0
     assert (one.state.error, one.state.failing_since, one.state.waiting) == ("", 0.0, 0)
+    assert Keeper(str(tmp_path), "one", write_private).load()[0].error == ""
     assert one.step() == POLL
     one._tail.close()
 
@@ -153,6 +155,7 @@ def test_a_position_that_cannot_be_kept_is_said(tmp_path: Path) -> None:
     assert sink.got == [[1, 2]]
     full[0] = False
     one.step()
+    assert one.state.error == ""
     assert Keeper(str(tmp_path), "one", write_private).load()[0].seq == 2
     one._tail.close()
 

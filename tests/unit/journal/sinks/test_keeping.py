@@ -19,7 +19,7 @@ def test_it_comes_back(tmp_path: Path) -> None:
     """JRN-6: all of it, in a file of this user's alone; removed, it is the beginning again."""
     keeper = Keeper(str(tmp_path), "one", write_private)
     assert keeper.load() == (Kept(), "")
-    kept = Kept(seq=7, hash="ab", sent=5, aside=1, lost=2, gaps=((3, 4),), marks=((5, "x"),))
+    kept = Kept(seq=7, hash="ab", sent=5, aside=1, lost=2, gaps=((3, 4),), marks=((5, "x"),), error="no")
     keeper.save(kept)
     assert keeper.load() == (kept, "")
     assert (tmp_path / "one.position").stat().st_mode & 0o777 == 0o600
@@ -28,7 +28,7 @@ def test_it_comes_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "{}", '{"seq":-1,"hash":"","sent":0,"aside":0,"lost":0,"gaps":[],"marks":[]}']
+    "text", ["", "{", "[]", "{}", '{"seq":-1,"hash":"","sent":0,"aside":0,"lost":0,"gaps":[],"marks":[],"error":""}']
 )
 def test_a_damaged_position_is_the_beginning_and_said(tmp_path: Path, text: str) -> None:
     """JRN-6: it may repeat, and loses nothing."""
