@@ -51,6 +51,8 @@ def import_policy(*, file: str, dialect: str, select: str, quiet: bool, as_json:
         click.echo(text, nl=False)
         for entry in () if quiet else imported.entries[:_MOST]:
             click.echo(str(entry), err=True)
+        for note in () if quiet else imported.notes:
+            click.echo(f"note: {note}", err=True)
         if not quiet:
             more = len(imported.entries) - _MOST
             click.echo((f"{more} entries more; " if more > 0 else "") + imported.summary, err=True)
@@ -67,6 +69,7 @@ def _plain(imported: Imported, text: str) -> dict[str, object]:
         "policy": text or None,
         "without_gate": imported.without_gate or None,
         "refusal": ": ".join(imported.refusal) if imported.refusal[0] else None,
+        "notes": list(imported.notes),
         "entries": [
             {
                 "source": f"{entry.filename}:{entry.line}:{entry.column}",

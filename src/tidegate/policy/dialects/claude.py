@@ -63,8 +63,8 @@ def _permissions(draft: Draft, node: Node) -> None:
         for item in value.items:
             fetch = _FETCH.fullmatch(item.text) if isinstance(item, Scalar) else None
             if fetch is None or not isinstance(item, Scalar):
-                continue  # a rule for another tool
-            if key == "deny":
+                draft.aside(item, f"permissions.{key}", "it is for another tool")
+            elif key == "deny":
                 _denied(draft, item, fetch[1].strip())
             else:
                 why = "what commands reach is said by sandbox.network.allowedDomains; add it there if they need it"

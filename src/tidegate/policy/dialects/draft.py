@@ -40,6 +40,7 @@ class Draft:
         self.because = ""
         self.refusal = ("", "")
         self.egress: list[Egress] = []
+        self.notes: list[str] = []
 
     def part(self) -> Draft:
         """Return a draft of a part of the file, which may be taken or not; what is wrong with it is noted anyway."""
@@ -52,6 +53,7 @@ class Draft:
         self.settings |= part.settings
         self.without_gate, self.because = part.without_gate, part.because
         self.refusal = part.refusal
+        self.notes += part.notes
 
     def choose(self, one: str, several: str, names: MappingType[str, str]) -> str:
         """Return the name that was wanted, of several (name -> name as it is compared).
@@ -87,6 +89,7 @@ class Draft:
             self.because,
             self.refusal,
             tuple(self.egress),
+            tuple(self.notes),
         )
 
     def note(self, node: Node, where: str, how: str, became: Iterable[str] = (), why: str = "") -> None:
@@ -152,8 +155,11 @@ class Draft:
             return None
 
     def items(self, node: Node, of: str) -> Iterator[Scalar]:
-        """Yield the texts of a list; all else in it is an error."""
-        for item in self.read.items(node, of, "write '[]' for none"):
+        """Yield the texts of a list, and note an empty one; all else in it is an error."""
+        found = self.read.items(node, of, "write '[]' for none")
+        if not found and isinstance(node, Sequence):
+            self.note(node, of.strip("'"), EXACTLY, ["nothing"])
+        for item in found:
             if isinstance(item, Scalar) and item.is_text:
                 yield item
             else:

@@ -28,6 +28,7 @@ def policy_text(imported: Imported) -> tuple[str, dict[int, Line]]:
         f"# Written by: tidegate policy import --dialect {imported.dialect}.",
         f"# Behind each rule: its line and column in {name}.",
     ]
+    lines += [f"# {_comment(note)}." for note in imported.notes]
     less = [entry for entry in imported.entries if entry.how in {NARROWER, DROPPED}]
     lines += [f"# {_comment(str(entry))}" for entry in less[:MAX_COMMENTS]]
     if len(less) > MAX_COMMENTS:

@@ -29,6 +29,9 @@ TITLE: Final = "GurtOS"
 KEYS: Final = ("hosts", "networkDefault", "defaultHosts")
 BOX_PORTS: Final = (3000, *range(8800, 8900))
 _REFUSED: Final = "GurtOS refuses it when the task is created"
+_NOT_PUBLIC: Final = (
+    "every address that is not public needs host:port here, reserved and documentation ranges too; GurtOS names fewer"
+)
 _ELSEWHERE: Final = "it says nothing of the network"
 
 
@@ -52,7 +55,7 @@ def read(draft: Draft, root: Node) -> None:
                 if part is defaults:
                     default_nodes.append(item)
     draft.take(task)
-    own = bool(task.entries)
+    own = any(entry.text for entry in task.entries)
     taken = mode == "allowlist" and not own
     if mode_node is not None:
         why = "a task that names hosts has exactly those" if own else ""
@@ -64,6 +67,7 @@ def read(draft: Draft, root: Node) -> None:
         why = "a task that names hosts has exactly those" if own else "'networkDefault' is not 'allowlist'"
         for node in default_nodes:
             draft.drop(node, "defaultHosts", why)
+    draft.notes.append(_NOT_PUBLIC)
     ports = f"[{', '.join(map(str, BOX_PORTS))}]"
     draft.settings |= {
         "default": "deny",

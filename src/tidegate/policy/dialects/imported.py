@@ -84,7 +84,7 @@ class Imported(Value):
 
     `without_gate` is the hold that the file asks for in place of any policy (`open`, `offline`), and `because` the
     clause that says where. `refusal` is (what, fix) where the product itself would launch nothing. `egress` is for
-    doctor.
+    doctor. `notes` say where the product means more than any entry shows.
     """
 
     dialect: str
@@ -97,11 +97,12 @@ class Imported(Value):
     because: str = ""
     refusal: tuple[str, str] = ("", "")
     egress: tuple[Egress, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def leaves_to_settings(self) -> bool:
         """Whether it is a task that names no hosts, which has what the settings of a box say (GurtOS, POL-13)."""
-        named = {entry.where for entry in self.entries}
+        named = {entry.where for entry in self.entries if entry.text}
         return self.dialect == "gurtos" and named.isdisjoint(("hosts", "networkDefault", "defaultHosts"))
 
     def count(self, how: str) -> int:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 TITLE: Final = "Kraft"
 KEYS: Final = ("repos", "relay_image")
 _KINDS: Final = ("docker", "podman", "kit")
+_THIS_MACHINE: Final = (
+    "every address of this machine's interfaces is refused here, where Kraft refuses those that its host name leads to"
+)
 _ELSEWHERE: Final = "it says nothing of the network"
 _EVERYTHING: Final = ("*", "**")
 _POLICY: Final = "network: {runtime: {allow: [api.github.com:443]}}"
@@ -122,6 +125,8 @@ def _sandbox(draft: Draft, path: str, node: Node, *, there: bool) -> None:
             phases = _network(draft, value)
         elif draft.read.flag(value, "'sandbox.unrestricted_network'"):
             unrestricted = key_node
+        else:
+            draft.note(value, "sandbox.unrestricted_network", "exactly", ["a network policy is needed"])
     name = on_screen(path, 200)
     place = draft.read.source(node.mark)
     if unrestricted is None and not phases:
@@ -130,6 +135,7 @@ def _sandbox(draft: Draft, path: str, node: Node, *, there: bool) -> None:
     elif unrestricted is None:
         draft.settings = {"locked": "true", "default": "deny", "private": "exact-host", "own": "never"} | draft.settings
         draft.egress.append(Egress(name, "ok", "it has a network policy"))
+        draft.notes.append(_THIS_MACHINE)
     elif phases:
         what = f"repository {name}: 'unrestricted_network' together with 'network'"
         draft.read.wrong(unrestricted, what, "", "keep one of them")
@@ -149,6 +155,8 @@ def _network(draft: Draft, node: Node) -> int:
     named = 0
     for phase, _, lists in draft.read.pairs(node, "'network'", [phase.value for phase in Phase]):
         named += 1
+        if isinstance(lists, Mapping) and not lists.pairs:
+            draft.note(lists, f"network.{phase}", "exactly", ["nothing"])
         for verdict, _, items in draft.read.pairs(lists, f"'network.{phase}'", ("allow", "deny")):
             where = f"network.{phase}.{verdict}"
             for item in draft.items(items, f"'{where}'"):

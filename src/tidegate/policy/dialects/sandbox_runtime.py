@@ -69,7 +69,9 @@ def read(draft: Draft, root: Node) -> None:
 
 
 def close(draft: Draft) -> None:
-    """Set what holds whatever the lists say."""
+    """Set and note what holds whatever the lists say."""
+    if any(line.text[:1] == "*" and line.verdict is Verdict.ALLOW for line in draft.lines.values()):
+        draft.notes.append("a wildcard reaches public addresses only; there it reaches private ones too")
     draft.settings = {"default": "deny", "private": "exact-host", "own": "never"} | draft.settings
 
 
