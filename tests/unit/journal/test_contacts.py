@@ -8,6 +8,8 @@ import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.unit.journal.contact_lines import AT, line, no, written
 from tests.unit.journal.events import event
@@ -101,6 +103,10 @@ def test_what_is_missing_is_counted(tmp_path: Path) -> None:
 
 
 def _with(**changes: object) -> bytes:
+    return _with_fields(changes)
+
+
+def _with_fields(changes: dict[str, object]) -> bytes:
     return json.dumps(json.loads(line()) | changes).encode() + b"\n"
 
 
@@ -202,3 +208,31 @@ def test_a_long_record_takes_no_more_memory_than_a_short_one(tmp_path: Path) -> 
     tracemalloc.stop()
     assert count == 13_000
     assert peak < 1 << 20
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.one_of(
+        st.binary(max_size=200),
+        st.tuples(st.integers(0, 380), st.binary(max_size=4)).map(
+            lambda cut: line()[: cut[0]] + cut[1] + line()[cut[0] + len(cut[1]) :]
+        ),
+        st.dictionaries(
+            st.sampled_from(["at", "type", "phase", "how", "host", "port", "count", "reason", "name", "more"]),
+            st.one_of(st.text(max_size=9), st.integers(), st.floats(), st.none(), st.lists(st.integers(), max_size=2)),
+        ).map(_with_fields),
+    )
+)
+def test_no_bytes_are_anything_but_a_record_or_an_error(tmp_path: Path, data: bytes) -> None:
+    """JRN-7: whatever a file holds, what comes out is contacts within their bounds, or an error that can be printed."""
+    path = written(tmp_path / "n", line(), data)
+    found, said = [], ""
+    try:
+        found = list(Record(path).contacts())
+    except UsageError as error:
+        said = str(error)
+    assert said.isprintable()
+    for one in found:
+        assert 0 <= one.port <= 65535
+        assert one.count >= 1
+        assert one.at == "" or one.at.isascii()

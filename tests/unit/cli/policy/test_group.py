@@ -21,6 +21,9 @@ if TYPE_CHECKING:
         ("policy", "explain", "--bogus", "a.com"),
         ("policy", "diff", "a"),
         ("policy", "test"),
+        ("policy", "learn"),
+        ("policy", "learn", "--bogus", "x"),
+        ("policy", "new-hosts", "x"),
     ],
 )
 def test_a_usage_error_is_one_line_and_exit_2(tidegate: Command, argv: tuple[str, ...]) -> None:
@@ -33,7 +36,7 @@ def test_a_usage_error_is_one_line_and_exit_2(tidegate: Command, argv: tuple[str
 
 def test_help_is_there_for_each_command(tidegate: Command) -> None:
     """Help goes to standard output and is no error."""
-    for command in ("check", "explain", "show", "diff", "test"):
+    for command in ("check", "explain", "show", "diff", "test", "learn", "new-hosts"):
         status, out, err = tidegate("policy", command, "--help")
         assert (status, err) == (0, "")
         assert out.startswith(f"Usage: tidegate policy {command}")
