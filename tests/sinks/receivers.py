@@ -237,14 +237,14 @@ class Jira(Web):
         issue = found[1]
         if issue.startswith("NONE-"):
             return 404, b"{}"
-        there = self.comments.setdefault(issue, [])
         if method == "GET":
+            there = self.comments.get(issue, [])
             return 200, json.dumps({"comments": [{"body": one} for one in there]}).encode()
         text = json.loads(body)["body"]
         seq, mark = re.findall(r"tidegate (\d+)-([0-9a-f]{16})", json.dumps(text))[-1]
         if int(seq) in self.poison:
             return 400, b"{}"
-        there.append(text)
+        self.comments.setdefault(issue, []).append(text)
         self.ids.append(f"{seq}-{mark}")
         return 201, b"{}"
 
