@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
 
-from tidegate.model.errors import TidegateError
+from tidegate.model.errors import TidegateError, told_of_bug
 from tidegate.server.api import operation as roles
 from tidegate.server.api.auth import Caller, Role
 from tidegate.server.api.errors import ApiError, from_tidegate
@@ -88,8 +88,9 @@ class _Outside:
             failure = error
         except TidegateError as error:
             failure = from_tidegate(error)
-        except Exception:  # noqa: BLE001  the one place where a bug becomes an answer
-            traceback.print_exc(file=sys.stderr)
+        except Exception as error:  # noqa: BLE001  the one place where a bug becomes an answer
+            # Where it was, and not what it says: that may quote a token of a request, or what a process was given.
+            sys.stderr.writelines((*traceback.format_tb(error.__traceback__), f"{told_of_bug(error)}\n"))
             failure = ApiError(500, "the server made a mistake; its own output says which")
         else:
             return
