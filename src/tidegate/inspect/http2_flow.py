@@ -1,7 +1,8 @@
 """How the bytes of streams of HTTP/2 that are read move: as far as windows go, and a turn's measure (RFC 9113).
 
 Rules of the file: a window opens again only when what came through it has gone on. Of what a coding makes in an answer
-that is looked through, one turn passes on so much and no more, whatever a few bytes grow to: the rest is `hungry`.
+that is looked through, one turn passes on so much and no more, whatever a few bytes grow to: the rest is `hungry`. An
+end that came with the last bytes goes on with them.
 
 What a stream says is judged in http2.Http2.
 """
@@ -62,6 +63,8 @@ class Flow(Ends):
             self._taken(side, event.stream_id, padding)
         if event.data:
             self.moved += 1
+            if event.stream_ended is not None:
+                half.ended = True
             try:
                 half.take(event.data)
             except WireError as error:
@@ -75,6 +78,7 @@ class Flow(Ends):
         to, number = (self._upstream, stream.upstream) if up else (self._client, stream.client)
         of, origin = (self._client, stream.client) if up else (self._upstream, stream.upstream)
         moved = 0
+        last = False
         while half.waiting or self._more(stream, half):
             room = min(to.local_flow_control_window(number), to.max_outbound_frame_size)
             if room <= 0:
@@ -83,7 +87,8 @@ class Flow(Ends):
             if len(data) > room:
                 half.waiting.appendleft(data[room:])
                 data = data[:room]
-            to.send_data(number, data)
+            last = half.ended and not half.waiting and half.scrub is None and not half.trailers
+            to.send_data(number, data, end_stream=last)
             moved += len(data)
         if moved:
             self.moved += 1
@@ -97,7 +102,7 @@ class Flow(Ends):
         if half.ended and not half.waiting and not half.scrub and not (stream.over_up if up else stream.over_down):
             if half.trailers:
                 to.send_headers(number, half.trailers, end_stream=True)
-            else:
+            elif not last:
                 to.end_stream(number)
             if up:
                 stream.over_up = True

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from h2.events import DataReceived, RequestReceived
 from h2.settings import SettingCodes
 
@@ -9,6 +12,8 @@ from tests.coded import coded
 from tests.unit.inspect.test_http2 import GET, World
 from tests.unit.inspect.test_http2_secrets import BEARER, Talk, wide
 from tidegate.inspect.http2_flow import MOST_PIECES
+from tidegate.model.reason import Reason
+from tidegate.model.verdict import How
 
 GROWS = coded(bytes(900_000), "br")
 
@@ -76,3 +81,54 @@ def test_what_is_not_looked_through_goes_as_the_window_opens() -> None:
         world.heard.clear()
         world.turn()
     assert world.site.local_flow_control_window(1) > 1 << 16
+
+
+def ends(events: list[Any]) -> list[tuple[int, bool]]:
+    """Return the size of each frame of data, and whether it was the last of its stream."""
+    data = [event for event in events if isinstance(event, DataReceived)]
+    return [(len(event.data), event.stream_ended is not None) for event in data]
+
+
+@pytest.mark.parametrize("size", [1, 16384, 40_000])
+def test_an_end_that_came_with_the_last_bytes_goes_with_them(size: int) -> None:
+    """RFC 9113 section 8.1: both ways, of one frame or more; no empty frame is made of it. One that was sent stays."""
+    world = World()
+    number = world.ask([(":method", "PUT"), *GET[1:]], ends=False)
+    for at in range(0, size, 16384):
+        part = min(16384, size - at)
+        world.client.send_data(number, bytes(part), end_stream=at + part == size)
+    world.turn()
+    whole = [(min(16384, size - at), at + 16384 >= size) for at in range(0, size, 16384)]
+    assert ends(world.seen) == whole
+    world.site.send_headers(1, [(":status", "200"), ("content-length", str(size))])
+    for at in range(0, size, 16384):
+        part = min(16384, size - at)
+        world.site.send_data(1, bytes(part), end_stream=at + part == size)
+    world.turn()
+    assert ends(world.heard) == whole
+    assert (world.middle.streams, world.lines[0].written) == (0, [(How.INSPECTED, Reason.ALLOWED)])
+    world.ask(GET)
+    world.heard.clear()
+    world.site.send_headers(3, [(":status", "200")])
+    world.site.send_data(3, b"open")
+    world.turn()
+    assert ends(world.heard) == [(4, False)]
+    world.site.end_stream(3)
+    world.turn()
+    assert ends(world.heard) == [(4, False), (0, True)]
+
+
+def test_an_end_that_the_window_keeps_back_comes_with_the_rest() -> None:
+    """RFC 9113 section 5.2: what waits for a window is not cut short by an end that is known already."""
+    world = World(mine={SettingCodes.INITIAL_WINDOW_SIZE: 10})
+    world.ask(GET)
+    world.site.send_headers(1, [(":status", "200")])
+    world.site.send_data(1, bytes(25), end_stream=True)
+    world.turn()
+    assert ends(world.heard) == [(10, False)]
+    for expected in ([(10, False)], [(5, True)]):
+        world.heard.clear()
+        world.client.increment_flow_control_window(10, 1)
+        world.turn()
+        assert ends(world.heard) == expected
+    assert world.middle.streams == 0
