@@ -111,7 +111,7 @@ def ask():
     return subprocess.run(argv, capture_output=True, text=True).stdout
 first = last = ask()
 until = time.time() + 120
-while last == '200' and time.time() < until:
+while last != '403' and time.time() < until:
     time.sleep(0.05)
     last = ask()
 print(json.dumps([first, last]))

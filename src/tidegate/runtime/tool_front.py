@@ -9,7 +9,8 @@ made, or the gate does not serve it, the program does not start: nothing falls b
 reach.
 
 Rules of the file: the front of a tool is the front of any command; standard input, output and error are the pipes of
-the worker. It sees the machine as a task does whose files are strict, with its own fresh folder as workspace.
+the worker. It sees the machine as a task does whose files are strict, without a workspace: its folder is the hold's own
+/tmp, which is there for it alone.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ if TYPE_CHECKING:
     from tidegate.tools.declaration import Tool
 
 _GONE = "the task's gate is gone"
+_FOLDER = "/tmp"  # noqa: S108 - the hold's own
 
 
 def be_front(
-    order: Order, tool: Tool, folder: str, more: Mapping[str, str], channel: socket, trusted: tuple[str, Sequence[str]]
+    order: Order, tool: Tool, more: Mapping[str, str], channel: socket, trusted: tuple[str, Sequence[str]]
 ) -> int:
     """Run the tool's program in its hold to its end, and return its exit status. In a child of its own.
 
@@ -64,7 +66,7 @@ def be_front(
     port = gate_port(hold)
     names = lower(own_names(os.uname().nodename))
     env = task_environment(
-        environment(tool.env, order.environ, folder, more),
+        environment(tool.env, order.environ, _FOLDER, more),
         task=order.task,
         host=GATE_HOST,
         port=port,
@@ -88,8 +90,7 @@ def be_front(
     spec = LaunchSpec(
         argv=tool.command,
         env=env,
-        cwd=folder,
-        workspace=folder,
+        cwd=_FOLDER,
         hidden=order.hidden,
         readonly=order.readonly,
         strict=True,

@@ -164,8 +164,10 @@ def _start(
     order: Order, tool: Tool, data: bytes, life: int, channel: socket, trusted: tuple[str, tuple[str, ...]]
 ) -> Ran:
     from tidegate.model.errors import TidegateError
+    from tidegate.runtime.state import make_task_folder
     from tidegate.tools.program import NOT_STARTED, Forked, Ran, run, see_through
 
+    base = make_task_folder(order.state, order.task)  # the state folder is in no task's sight
     more = {"TIDEGATE_TASK": order.task, "TIDEGATE_TOOL": tool.name}
     if tool.secrets:
         from tidegate.runtime.inspection import keep_no_core
@@ -183,10 +185,11 @@ def _start(
         from tidegate.runtime.tool_front import be_front
 
         ran = see_through(
-            lambda folder: Forked(lambda: be_front(order, tool, folder, more, channel, trusted)),
+            lambda _folder: Forked(lambda: be_front(order, tool, more, channel, trusted)),
             data,
             seconds=tool.timeout_seconds,
             most=tool.max_output_bytes,
+            base=base,
             life=life,
         )
         return ran.replace(why="not-started") if ran.status == NOT_STARTED else ran
@@ -199,6 +202,7 @@ def _start(
         more=more,
         seconds=tool.timeout_seconds,
         most=tool.max_output_bytes,
+        base=base,
         life=life,
     )
 

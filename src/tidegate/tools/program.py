@@ -69,12 +69,13 @@ def run(
     more: Mapping[str, str] = {},
     seconds: float,
     most: int,
+    base: str,
     life: int = -1,
 ) -> Ran:
     """Run a program and return how that went; never raises for what the program does.
 
-    `executable` is the file itself, `most` bounds its output in bytes. `life` is a descriptor that ends when nobody
-    waits any more.
+    `base` is where its fresh folder is made: no task may be able to write there. `executable` is the file itself,
+    `most` bounds its output in bytes. `life` is a descriptor that ends when nobody waits any more.
     """
 
     def begin(folder: str) -> subprocess.Popen[bytes]:
@@ -92,15 +93,24 @@ def run(
             bufsize=0,
         )
 
-    return see_through(begin, data, seconds=seconds, most=most, life=life)
+    return see_through(begin, data, seconds=seconds, most=most, base=base, life=life)
 
 
 def see_through(
-    begin: Callable[[str], subprocess.Popen[bytes] | Forked], data: bytes, *, seconds: float, most: int, life: int = -1
+    begin: Callable[[str], subprocess.Popen[bytes] | Forked],
+    data: bytes,
+    *,
+    seconds: float,
+    most: int,
+    base: str,
+    life: int = -1,
 ) -> Ran:
     """Begin something in a fresh folder, see it to its end, and return how that went; see `run`."""
     began = time.monotonic()
-    folder = tempfile.mkdtemp(prefix="tidegate-tool-")
+    try:
+        folder = tempfile.mkdtemp(prefix="tool-", dir=base)
+    except OSError as error:
+        return Ran("not-started", 127, b"", f"{base}: {os.strerror(error.errno or 5)}".encode(), 0.0)
     try:
         process = begin(folder)
     except (OSError, ValueError, subprocess.SubprocessError) as error:

@@ -39,10 +39,11 @@ def test_a_gate_that_does_not_serve_it_starts_nothing(tmp_path: Path) -> None:
     gate.start()
     with ours, theirs:
         ran = see_through(
-            lambda folder: Forked(lambda: be_front(order, tool, folder, {}, theirs, ("", ()))),
+            lambda _folder: Forked(lambda: be_front(order, tool, {}, theirs, ("", ()))),
             b"",
             seconds=PATIENCE,
             most=1000,
+            base=str(tmp_path),
         )
         gate.join(PATIENCE)
     assert (ran.status, ran.output, mark.exists()) == (NOT_STARTED, b"", False)

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -101,7 +102,8 @@ class Kept:
 
 
 def _start(one: Tool, data: bytes, life: int) -> Any:
-    return run(one.command, one.command[0], data, {}, seconds=one.timeout_seconds, most=1000, life=life)
+    base = tempfile.gettempdir()
+    return run(one.command, one.command[0], data, {}, seconds=one.timeout_seconds, most=1000, base=base, life=life)
 
 
 @pytest.fixture

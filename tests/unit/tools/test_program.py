@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def python(code: str, data: bytes = b"", **options: Any) -> Ran:
     """Run a program of Python."""
-    defaults: dict[str, Any] = {"seconds": PATIENCE, "most": 1 << 20}
+    defaults: dict[str, Any] = {"seconds": PATIENCE, "most": 1 << 20, "base": tempfile.gettempdir()}
     return run([PYTHON, "-I", "-c", code], PYTHON, data, {}, **(defaults | options))
 
 
@@ -52,6 +53,7 @@ def test_a_program_has_what_it_was_declared_with_and_nothing_else() -> None:
             names=("KEPT", "MISSING"),
             more={"TOKEN": "t"},
             seconds=PATIENCE,
+            base=tempfile.gettempdir(),
             most=1 << 16,
         )
     finally:
@@ -112,8 +114,18 @@ def test_what_holds_its_output_open_does_not_hold_us() -> None:
 
 def test_what_cannot_start_is_said() -> None:
     """SRV-6: no such file, no permission: `not-started`, and the reason for the person."""
-    ran = run(["/nowhere/x"], "/nowhere/x", b"", {}, seconds=1, most=1)
+    ran = run(["/nowhere/x"], "/nowhere/x", b"", {}, seconds=1, most=1, base=tempfile.gettempdir())
     assert (ran.why, ran.errors) == ("not-started", b"No such file or directory")
+
+
+def test_without_a_folder_of_its_own_nothing_starts(tmp_path: Path) -> None:
+    """SRV-6: its folder is made where it is told, and never elsewhere; where that cannot be, it does not run."""
+    ran = python("import os\nprint(os.getcwd())", base=str(tmp_path))
+    assert ran.output.decode().startswith(f"{tmp_path}/tool-")
+    ran = python("print(1)", base=str(tmp_path / "none"))
+    assert (ran.why, ran.output, ran.errors) == (
+        "not-started", b"", f"{tmp_path}/none: No such file or directory".encode(),
+    )  # fmt: skip
 
 
 def test_it_ends_with_whoever_waits() -> None:
@@ -130,10 +142,10 @@ def test_it_ends_where_we_are_killed(tmp_path: Path) -> None:
     inner = f"import os,time\nopen({str(pid_file)!r},'w').write(str(os.getpid()))\ntime.sleep(1000)"
     outer = (
         "import sys\nsys.path[:0]=sys.argv[1:2]\nfrom tidegate.tools.program import run\n"
-        f"run([{PYTHON!r},'-I','-c',{inner!r}], {PYTHON!r}, b'', {{}}, seconds=1000, most=1)"
+        f"run([{PYTHON!r},'-I','-c',{inner!r}], {PYTHON!r}, b'', {{}}, seconds=1000, most=1, base=sys.argv[2])"
     )
     source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "src")
-    with subprocess.Popen([sys.executable, "-c", outer, source]) as process:
+    with subprocess.Popen([sys.executable, "-c", outer, source, str(tmp_path)]) as process:
         until(lambda: pid_file.exists() and pid_file.read_text())
         process.kill()
         process.wait()
