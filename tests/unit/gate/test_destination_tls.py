@@ -7,10 +7,14 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import RequestReceived
 
 from tests.certificates import Made
 from tests.unit.gate.inside import Inside, answer, get, inside
 from tests.unit.gate.peer import FAIL_IF_NO_CERT, NAME_FATAL, NAME_WARNING, VERIFY_PEER, Peer, playing
+from tests.unit.gate.test_inner_streams import GET, Talk
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
 
@@ -299,3 +303,32 @@ def test_records_of_any_size_are_one_answer(play: Callable[..., Played], size: i
     played = play(script)
     assert played.said.endswith(b"\r\n\r\n" + b"y" * 40_000)
     assert played.whole
+
+
+@pytest.mark.parametrize("ends", ["said", "cut", "forged"])
+def test_a_stream_whose_destination_ends_has_no_end(lab: Lab, inside: Start, tmp_path: Path, ends: str) -> None:
+    """GAT-4, RFC 9113 section 5.4: over HTTP/2 it is reset, however the connection behind it ended."""
+
+    def script(peer: Peer) -> None:
+        conn = H2Connection(H2Configuration(client_side=False))
+        conn.initiate_connection()
+        while data := peer.read():
+            if any(isinstance(event, RequestReceived) for event in conn.receive_data(data)):
+                conn.send_headers(1, [(":status", "200"), ("content-length", "9")])
+                conn.send_data(1, b"half")
+                peer.sock.sendall(peer.gathered(conn.data_to_send(), then=peer.finish if ends == "said" else None))
+                if ends == "forged":
+                    peer.sock.sendall(b"\x15\x03\x03\x00\x02\x01\x00")
+                peer.cut()
+                peer.sock.recv(1)
+                return
+            peer.write(conn.data_to_send())
+
+    gate = inside("a.test:443", roots=root().pem)
+    chain = root().issue("", names=["a.test"]).chain()
+    with playing(lab, tmp_path, chain, script, selects=b"h2"):
+        talk = Talk(gate)
+        _, body, _, reset = talk.answer(talk.ask(GET))
+        talk.sock.close()
+    assert (body, reset) == (b"half", True)
+    assert gate.gate.event().reason is Reason.UPSTREAM_CLOSED
