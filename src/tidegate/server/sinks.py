@@ -99,8 +99,12 @@ class Sinks:
             self._begin(definition)
 
     def _keep(self, definition: Definition, key: bytes | None, *, new: bool, from_start: bool) -> None:
+        keeper = Keeper(self._folder, definition.name, write_private)
         if new or from_start:
-            Keeper(self._folder, definition.name, write_private).save(Kept() if from_start else self._now())
+            keeper.save(Kept() if from_start else self._now())
+        else:
+            # Whoever sets it anew has seen what was said of it.
+            keeper.save(keeper.load()[0].replace(lost=0, gaps=(), aside=0, error=""))
         if key is None:
             with suppress(FileNotFoundError):
                 os.unlink(self._key_path(definition.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.sinks.receivers import Hook, Otlp
-from tests.unit.server.kit import served, until
+from tests.unit.server.kit import Front, policy, served, until
 from tidegate.journal.sinks.definition import Definition
+from tidegate.journal.sinks.keeping import Keeper
 from tidegate.model.errors import UsageError
+from tidegate.model.question import NO_TERMS, Answer
+from tidegate.runtime.state import write_private
 from tidegate.server.background import in_thread
 from tidegate.server.sinks import MOST
 
@@ -112,6 +116,48 @@ def test_a_dead_receiver_is_said_and_holds_up_nothing(tmp_path: Path) -> None:
         assert shown["host"] == "localhost"
 
     served(tmp_path, go)
+
+
+def test_receivers_that_never_answer_hold_up_nobody_else(tmp_path: Path) -> None:
+    """JRN-6, ASK-2: with as many sinks as can be, all in the middle of a message, a question is asked and answered."""
+    with Hook() as hook:
+        hook.gate.clear()
+
+        async def go(server: Server) -> None:
+            for number in range(MOST):
+                await put(server, Definition(f"s{number}", hook.url), hook.key)
+            server.log.append("net.blocked", "t", host="h.test:1")
+            await until(lambda: len(hook.got) == MOST)
+            front = await Front.open(server, tmp_path, rules=policy(ask=("a.test:80",)), ask="wait")
+            server.presence.seen()
+            asked = asyncio.ensure_future(front.asks("a.test:80"))
+            await until(lambda: bool(server.desk.questions()))
+            number = server.desk.questions()[0].id
+            await server.answer(number, Answer.DENY, NO_TERMS, "test")
+            assert b"403" in await asked
+            assert len(server.sinks.shown()) == MOST
+
+        served(tmp_path, go)
+
+
+def test_what_was_said_is_forgotten_when_it_is_set_anew(tmp_path: Path) -> None:
+    """JRN-6: gaps and refusals have been seen then; the position stays."""
+    folder = tmp_path / "state" / "sinks"
+
+    async def first(server: Server) -> None:
+        await put(server, Definition("one", "otlp+http://127.0.0.1:1"))
+
+    async def second(server: Server) -> None:
+        assert server.sinks.failing() == ["one"]
+        await put(server, Definition("one", "otlp+http://127.0.0.1:1", ("x.*",)))
+        (shown,) = server.sinks.shown()
+        assert (shown["lost"], shown["gaps"], shown["set_aside"]) == (0, [], 0)
+        assert shown["position"] >= 3
+
+    served(tmp_path, first)
+    keeper = Keeper(str(folder), "one", write_private)
+    keeper.save(keeper.load()[0].replace(seq=3, hash="", lost=2, gaps=((1, 2),), aside=4, error="no"))
+    served(tmp_path, second)
 
 
 def test_a_receiver_that_never_answers_does_not_hold_up_the_end(tmp_path: Path) -> None:

@@ -51,6 +51,9 @@ class JiraSink:
         idle = 0
         for place, record in enumerate(batch):
             issue, lines = told(self._folder, record) if record.kind == ENDED else ("", [])
+            if issue is None:
+                refused[place] = "the beginning of its task, which names the issue, is no more in the log"
+                continue
             if not is_issue(issue):
                 idle += 1
                 continue
@@ -88,8 +91,10 @@ def _judged(status: int, outcome: Outcome) -> Outcome:
     return Outcome(REFUSED, outcome.why) if status == http.client.NOT_FOUND else outcome
 
 
-def told(folder: str, end: Record) -> tuple[str, list[str]]:
-    """Return the issue of a task that ended, '' where it has none, and what there is to say of it.
+def told(folder: str, end: Record) -> tuple[str | None, list[str]]:
+    """Return the issue of a task that ended, and what there is to say of it.
+
+    The issue is '' where the task has none, and None where its beginning is not among the last `LINES`.
 
     Raises:
         OSError: when the log cannot be read.
@@ -102,7 +107,7 @@ def told(folder: str, end: Record) -> tuple[str, list[str]]:
         for raw in backwards(path):
             left -= 1
             if left < 0:
-                return "", []
+                return None, []
             if needle not in raw:
                 continue
             line = _line(raw)
@@ -116,7 +121,7 @@ def told(folder: str, end: Record) -> tuple[str, list[str]]:
                 what = f"{line.get('host', '')} {line.get('reason', '')}"
                 what = what if what in refused or len(refused) < _MOST_KINDS else "others"
                 refused[what] += int(line.get("count", 1))
-    return "", []
+    return None, []
 
 
 def _line(raw: bytes) -> dict[str, Any]:

@@ -114,14 +114,16 @@ def test_places_are_folded(tmp_path: Path) -> None:
 
 
 def test_a_task_without_an_issue_says_nothing(tmp_path: Path) -> None:
-    """JRN-6: no comment, no request; one with a text that is no key neither."""
+    """JRN-6: no comment, no request; one with a text that is no key neither. One whose beginning is gone is said."""
     log = Log(tmp_path / "a")
     log.tasks(2, issue="")
     log.tasks(1, issue="../../x")
     log.log.append("task.ended", "never-created", outcome="")
     wanted = log.tasks(1, issue="ABC-1")
-    with Jira() as jira, rig(log, jira):
+    with Jira() as jira, rig(log, jira) as follows:
         until(lambda: jira.seqs == wanted)
+        until(lambda: follows.follower.state.kept.aside == 1)
+        assert "is no more in the log" in follows.aside()
     assert {path.split("/")[5] for _, path, _, _ in jira.got} == {"ABC-1"}
 
 
