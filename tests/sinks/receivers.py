@@ -48,6 +48,19 @@ class Receiver:
         self.poison: set[int] = set()
         self.port = 0
         self.lock = threading.Lock()
+        self._kept: socket.socket | None = None
+
+    def keep(self) -> None:
+        """Let nobody else have the TCP port while this one is down: bound, and not listening, it refuses."""
+        if self._kept is None:
+            self._kept = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            self._kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._kept.bind(("127.0.0.1", self.port))
+            self.port = self._kept.getsockname()[1]
+
+    def __del__(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
 
     @property
     def seqs(self) -> list[int]:
@@ -130,6 +143,7 @@ class Web(Receiver):
             def log_message(self, *_: object) -> None:
                 return
 
+        self.keep()
         server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
         server.daemon_threads = True
         self.port = server.server_address[1]
@@ -270,6 +284,8 @@ class Syslog(Receiver):
     def up(self) -> None:
         family = socket.AF_UNIX if self.way == "unix" else socket.AF_INET
         stream = self.way in ("tcp", "tls")
+        if stream:
+            self.keep()
         sock = self._sock = socket.socket(family, socket.SOCK_STREAM if stream else socket.SOCK_DGRAM)
         if self.way == "unix":
             sock.bind(self.path)
