@@ -320,11 +320,12 @@ class InnerExchange(Exchange):
             self.up = None
             self._known.clear()
 
-    def reached(self, decision: Decision, sock: socket, address: str, early: bytes) -> None:  # noqa: ARG002 - as before
+    def reached(self, decision: Decision, sock: socket, address: str, early: bytes) -> None:
         """The destination is connected again, under what the policy says of it now."""
         way, entry = self.way, self.entry
         assert entry is not None, "a request is recorded"
         self.opened.decision = entry.decision = self.decision = decision
+        self.opened.address = entry.address = address
         self._keeps = made_once(decision) or self._keeps
         assert isinstance(way, Redial), "nothing else sets out here"
         way.shake(sock, early)

@@ -708,12 +708,13 @@ def test_whoever_ends_it_while_it_is_dialled(inside: Start, site: Site, how: str
 
 
 @pytest.mark.usefixtures("none_kept")
-def test_through_the_upstream_proxy_again(lab: Lab, inside: Start) -> None:
-    """GAT-8: the second connection goes out the way of the first."""
+@pytest.mark.parametrize("resolve", ["check", "skip"])
+def test_through_the_upstream_proxy_again(lab: Lab, inside: Start, resolve: str) -> None:
+    """GAT-8, ADR-5: the second connection goes out the way of the first, also where only the proxy has an address."""
     origin = lab.origin("counting", "1.2.3.4", 443, tls="a.test")
     upstream = lab.http_proxy()
     proxy = Proxy("http", parse_authority("1.2.3.80:3128").host, 3128)
-    gate = inside(WHERE, upstream=UpstreamConfig(proxy, proxy))
+    gate = inside(WHERE, upstream=UpstreamConfig(proxy, proxy), upstream_resolve=resolve)
     with silent(gate, origin) as sock:
         for number in (b"1", b"2"):
             sock.sendall(get("a.test"))
@@ -723,3 +724,4 @@ def test_through_the_upstream_proxy_again(lab: Lab, inside: Start) -> None:
         upstream.close()
         sock.sendall(get("a.test"))
         ended(gate, sock, Reason.UPSTREAM_PROXY, 2)
+    assert [event.address for event in gate.gate.events(2)[:2]] == ["1.2.3.4" if resolve == "check" else ""] * 2
