@@ -77,7 +77,7 @@ _PRIVATE: Final = {mode.value: mode for mode in Admission}
 _OWN: Final = {mode.value: mode for mode in (Admission.NEVER, Admission.EXACT_HOST_PORT)}
 
 _IN_A_PHASE: Final = "write it below a phase: 'network: {runtime: {%s: […]}}'"
-_TOP_HINTS: Final = {
+TOP_HINTS: Final = {
     **{word: _IN_A_PHASE % word for word in _VERDICTS},
     "hosts": _IN_A_PHASE % "allow",
     "rules": _IN_A_PHASE % "allow",
@@ -188,7 +188,7 @@ class _Loader:
         if empty:
             self._read.wrong(node, *_EMPTY)
             return
-        for key, key_node, value in self._read.pairs(node, "the policy", POLICY_KEYS, _TOP_HINTS, _TOP_EXAMPLE):
+        for key, key_node, value in self._read.pairs(node, "the policy", POLICY_KEYS, TOP_HINTS, _TOP_EXAMPLE):
             if self._folder and key not in FOLDER_KEYS:
                 advice = "move it to a --policy file or your own configuration; here may be 'network' and 'files' only"
                 self._read.wrong(key_node, "a folder's policy may not hold this", key, advice)

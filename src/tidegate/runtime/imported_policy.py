@@ -45,6 +45,10 @@ def read_policy(data: bytes, name: str, folder: str) -> tuple[PolicyLayer, Impor
     except PolicyErrors:
         imported = import_file(data, name, folder=folder)
         if imported is None:
+            from tidegate.policy.dialects.reader import is_strange, unknown
+
+            if is_strange(data):
+                raise unknown(data, name) from None
             raise
     refuse(imported)
     if imported.without_gate:

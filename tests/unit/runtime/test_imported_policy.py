@@ -40,6 +40,15 @@ def test_a_policy_of_ours_is_one(tmp_path: Path) -> None:
         policy_layer(written(tmp_path, "network: {runtme: {allow: [a.test]}}"), "/")
 
 
+def test_what_is_neither_is_one_line(tmp_path: Path) -> None:
+    """POL-15: how to name it; our own errors where the keys are like ours."""
+    with pytest.raises(UsageError, match="is not recognised as a policy of another product") as caught:
+        policy_layer(written(tmp_path, "repo: [{path: /x}]\n"), "/")
+    assert "--dialect NAME" in caught.value.fix
+    with pytest.raises(PolicyErrors, match="write 'default'"):
+        policy_layer(written(tmp_path, "defalt: deny\n"), "/")
+
+
 def test_another_products_file_is_read_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """POL-15: a note says whose it is and how much of it was kept; its mistakes are those of that product."""
     listed(monkeypatch, tmp_path)

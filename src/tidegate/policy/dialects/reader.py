@@ -22,10 +22,11 @@ from tidegate.policy.dialects.emit import policy_text
 from tidegate.policy.dialects.imported import Wanted
 from tidegate.policy.dialects.toml_tree import Place, parse_toml
 from tidegate.policy.document import MAX_BYTES, Mapping, Node, Scalar, Sequence, parse_document
-from tidegate.policy.loader import POLICY_KEYS, load_policy
+from tidegate.policy.loader import POLICY_KEYS, TOP_HINTS, load_policy
 from tidegate.policy.positions import Problems, TooManyProblemsError, on_screen
 from tidegate.policy.reading import Reader
 from tidegate.policy.rows import SOURCE
+from tidegate.policy.suggest import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,8 +105,20 @@ def unknown(data: bytes, filename: str) -> UsageError:
     why = f" ({problems.error().errors[0]})" if problems else "" if data.strip() else " (the file is empty)"
     return UsageError(
         f"{shown} is not recognised as a policy of another product{why}",
-        fix=f"--dialect NAME says whose it is: {', '.join(NAMES)}",
+        fix=f"tidegate policy import --dialect NAME says whose it is: {', '.join(NAMES)}",
     )
+
+
+def is_strange(data: bytes) -> bool:
+    """Whether a text that nobody knows is no policy of ours with a mistake either: TOML, Markdown, no key like ours."""
+    problems = Problems("")
+    front = _front(data)
+    with suppress(TooManyProblemsError):
+        root = (parse_toml if _like_toml(data) else parse_document)(front, problems)
+        keys = keys_of(root)
+        ours = any(nearest(key, (*POLICY_KEYS, *TOP_HINTS)) for key in keys)
+        return bool(keys) and not problems and (front is not data or not ours)
+    return False
 
 
 def layer_of(imported: Imported, layer: Layer) -> PolicyLayer:
@@ -173,11 +186,27 @@ def _recognised(data: bytes, filename: str) -> tuple[Dialect | None, Node | None
         and not native - set(dialect.module.KEYS)
         and dialect.module.recognises(root)
     ]
+    if not found and data.lstrip()[:2] in (b'{"', b"{'") and form == YAML:
+        _refuse_nearly_json(data, root, native, problems)
     if len(found) > 1:
         names = ", ".join(dialect.name for dialect in found)
         fix = f"tidegate policy import --dialect NAME says which: {names}"
         raise UsageError(f"{on_screen(filename, 200)} could be of several products", fix=fix)
     return (found[0] if found else None), root, problems
+
+
+def _refuse_nearly_json(data: bytes, root: Mapping, native: set[str], problems: Problems) -> None:
+    """Refuse what would be of a product if only it were JSON: our reader takes more for JSON than theirs do."""
+    theirs = [dialect.module for dialect in DIALECTS.values() if dialect.form == JSON]
+    if not any(module.recognises(root) and not native - set(module.KEYS) for module in theirs):
+        return
+    try:
+        json.loads(data)
+    except json.JSONDecodeError as error:
+        problems.add(error.lineno, error.colno, f"this is not JSON ({error.msg})", "", "mend it, as its product would")
+        raise problems.error() from None
+    except (ValueError, RecursionError):
+        return
 
 
 def _like_toml(data: bytes) -> bool:

@@ -18,6 +18,7 @@ from tidegate.model.verdict import Verdict
 from tidegate.policy.dialects.draft import keys_of, value_of
 from tidegate.policy.dialects.patterns import NEVER, OWN, PRIVATE, below, kind_of, plain, split
 from tidegate.policy.document import Sequence
+from tidegate.policy.suggest import nearest
 
 if TYPE_CHECKING:
     from tidegate.policy.dialects.draft import Draft
@@ -57,8 +58,8 @@ _PRIVATE: Final = tuple(
 
 
 def recognises(root: Mapping) -> bool:
-    """Whether these are settings of sandbox-runtime."""
-    return any(key in (*LISTS, *ASIDES) for key in keys_of(value_of(root, "network")))
+    """Whether these are settings of sandbox-runtime, or nearly: a slip in the name of a list is theirs."""
+    return any(key in (*LISTS, *ASIDES) or nearest(key, LISTS) for key in keys_of(value_of(root, "network")))
 
 
 def read(draft: Draft, root: Node) -> None:

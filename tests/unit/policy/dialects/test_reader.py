@@ -8,7 +8,7 @@ from tests.unit.policy.dialects.told import took
 from tidegate.model.errors import UsageError
 from tidegate.model.rule import Layer
 from tidegate.policy.dialects.imported import Wanted
-from tidegate.policy.dialects.reader import DIALECTS, NAMES, layer_of, read_dialect, unknown
+from tidegate.policy.dialects.reader import DIALECTS, NAMES, is_strange, layer_of, read_dialect, unknown
 from tidegate.policy.layers import PresetUse
 from tidegate.policy.positions import PolicyErrors
 
@@ -93,6 +93,38 @@ def test_one_line_for_what_is_unknown(data: bytes, said: str) -> None:
     assert said in str(error)
     assert "\n" not in str(error)
     assert "--dialect NAME" in error.fix or "policy check" in error.fix
+
+
+@pytest.mark.parametrize(
+    ("data", "strange"),
+    [
+        (b"repo: [{path: /x}]", True),
+        (b'{"sandbx": {}}', True),
+        (b"[permission.w.network]\nenabled = true\n", True),
+        (b"---\non: push\n---\ntext\n", True),
+        (b"defalt: deny", False),
+        (b"allow: [a.test]", False),
+        (b"netwrok: {}\nother: 1", False),
+        (b"", False),
+        (b"[]", False),
+        (b"\0", False),
+        (b"a: [", False),
+    ],
+)
+def test_what_is_no_policy_of_ours_with_a_mistake_either(data: bytes, strange: bool) -> None:
+    """POL-15: then one line says how to name it, in place of our own errors."""
+    assert is_strange(data) is strange
+
+
+@pytest.mark.parametrize(
+    "text", ['{"hosts": ["a.test",]}', "{'hosts': ['a.test']}", '{"network": {"allowedDomains": [],}}']
+)
+def test_what_would_be_theirs_if_it_were_json(text: str) -> None:
+    """POL-15: the place where JSON ends; a policy of ours in that style stays ours."""
+    with pytest.raises(PolicyErrors, match=r"f:1:\d+: this is not JSON"):
+        found(text)
+    assert found('{"network": {"runtime": {},}}') is None
+    assert found("{hosts: [a.test]}") is None
 
 
 @pytest.mark.parametrize("name", NAMES)

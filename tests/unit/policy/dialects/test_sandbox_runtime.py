@@ -85,6 +85,8 @@ def test_keys() -> None:
     assert {entry.text for entry in imported.entries if entry.how == ASIDE} == {"allowUnixSockets", "filesystem"}
     (line,) = refused(json.dumps({"network": {"allowedDomains": [], "alloweDomains": []}}))
     assert "write 'allowedDomains'" in line
+    (line,) = refused('{"network": {"allowedDomain": ["a.test"]}}')
+    assert "write 'allowedDomains'" in line
     (line,) = refused(json.dumps({"network": {"allowedDomains": [], "onlyOnSundays": True}}))
     assert "has no such key: 'onlyOnSundays'" in line
 
