@@ -97,19 +97,24 @@ class ToolDoor:
 
     def ready(self, _fd: int, _mask: int) -> None:
         """The keeper says what was called."""
+        if not self._read():
+            self.close()
+
+    def _read(self) -> bool:
+        """Take what the keeper has said; False where it has ended."""
         while self._sock is not None:
             try:
                 data, ancillary, _flags, _address = self._sock.recvmsg(
                     _MOST, CMSG_SPACE(4 * _MOST_FDS), MSG_CMSG_CLOEXEC
                 )
             except BlockingIOError:
-                return
+                return True
             except OSError:
-                data, ancillary = b"", []
+                return False
             if not data:
-                self.close()
-                return
+                return False
             self._hear(data, _descriptors(ancillary))
+        return True
 
     def _hear(self, data: bytes, descriptors: list[int]) -> None:
         from json import loads
@@ -140,7 +145,9 @@ class ToolDoor:
         self.close()
 
     def close(self) -> None:
-        """Let go of the keeper; connections stay."""
+        """Take what the keeper has said, and let go of it; connections stay."""
+        self.hold = None  # nothing begins any more
+        self._read()
         if self._sock is not None:
             sock, self._sock = self._sock, None
             self._gate.reactor.forget(self._fd)

@@ -55,6 +55,7 @@ class Link:
         self.own: tuple[str, ...] = ()  # those of them that hold the stand-ins
         self.secrets: tuple[str, ...] = ()  # names of secrets that are still to be asked for (`cover`)
         self.tools = -1  # our end of the channel to what answers for the command's tools (tool_link.py)
+        self.end_tools: Callable[[], object] | None = None  # ends what tools do, while the gate still hears of it
         self.tell_tools: Callable[[str, Sequence[str]], None] | None = (
             None  # tells that whom to trust, once it is known
         )

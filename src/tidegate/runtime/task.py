@@ -274,6 +274,8 @@ def _environment_of(order: Order, hold: Hold, link: Link, port: int, own: tuple[
 
 def _ended(order: Order, link: Link, outcome: Outcome, not_begun: str, clock: Callable[[], float]) -> Ended:
     """Return how the run went, with what its gate counted; where that was lost, with what is in the journal."""
+    if link.end_tools is not None:
+        link.end_tools()
     counted = link.finish()
     if counted is None:
         if link.left_open:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FILE = "tools.yaml"
 _CODE = "tools"
+_LONGEST_LINE = 256  # BINPRM_BUF_SIZE of the kernel's include/uapi/linux/binfmts.h
 _MOST_LINKS = 40  # the kernel's own (path_resolution(7))
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm", "/run/user")  # noqa: S108 - others write there, and what is there is refused
 
@@ -123,6 +124,20 @@ def _paths_of(tool: Tool) -> Iterator[str]:
         path = word.partition("=")[2] if word.startswith("-") else word
         if path.startswith("/") and (word is tool.command[0] or os.path.lexists(path)):
             yield path
+    interpreter = interpreter_of(tool.command[0])
+    if interpreter:
+        yield interpreter
+
+
+def interpreter_of(path: str) -> str:
+    """Return the program that runs a script, by its first line (execve(2)); '' where it is no script."""
+    try:
+        with open(path, "rb") as file:
+            line = file.read(_LONGEST_LINE).partition(b"\n")[0]
+    except OSError:
+        return ""
+    words = line[2:].split()
+    return os.fsdecode(words[0]) if line.startswith(b"#!") and words else ""
 
 
 def steps(path: str) -> list[str]:

@@ -35,17 +35,18 @@ def with_tools(order: Order, tools: Sequence[Tool], link: Link, act: Callable[[]
         return act()
     keeper = ToolKeeper(order, tools)
     link.tools = keeper.channel.fileno()
-    link.tell_tools = keeper.tell
+    link.tell_tools, link.end_tools = keeper.tell, keeper.finish
     try:
         ended = act()
-        return ended.replace(signed=(*ended.signed, *keeper.finish()))
+        keeper.finish()
+        return ended.replace(signed=(*ended.signed, *keeper.lines))
     finally:
-        link.tools, link.tell_tools = -1, None
+        link.tools, link.tell_tools, link.end_tools = -1, None, None
         keeper.finish()
 
 
 class ToolKeeper:
-    """See the head of the file. `channel` is the gate's end."""
+    """See the head of the file. `channel` is the gate's end, `lines` what a person is told once it has ended."""
 
     def __init__(self, order: Order, tools: Sequence[Tool]) -> None:
         from socket import SOCK_SEQPACKET
@@ -54,7 +55,8 @@ class ToolKeeper:
         from tidegate.runtime.state import make_task_folder
 
         self._log = os.path.join(make_task_folder(order.state, order.task), LOG)
-        self._lines: list[str] | None = None
+        self.lines: list[str] = []
+        self._ended = False
         self._waits = any(tool.apply_task_hosts for tool in tools)  # it is to be told whom to trust
         self.channel, theirs = pair(AF_UNIX, SOCK_SEQPACKET)
         self._life, life = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC)
@@ -74,12 +76,11 @@ class ToolKeeper:
             except OSError:
                 return  # it is gone, and no tool is offered
 
-    def finish(self) -> list[str]:
-        """End it and what it runs; return lines about what was called. Later calls do nothing."""
-        if self._lines is not None:
-            return []
-        self._lines = []
-        self.channel.close()
+    def finish(self) -> None:
+        """End it and what it runs. Later calls do nothing."""
+        if self._ended:
+            return
+        self._ended = True
         self._life.shutdown(SHUT_WR)
         said, until = b"", time.monotonic() + _PATIENCE
         while select.select((self._life,), (), (), max(0.0, until - time.monotonic()))[0]:
@@ -90,8 +91,9 @@ class ToolKeeper:
         else:
             os.kill(self._pid, 9)  # its workers and their programs go with it (PR_SET_PDEATHSIG)
         self._life.close()
+        self.channel.close()
         os.waitpid(self._pid, 0)
-        return lines_of(json.loads(said) if said else {}, self._log)
+        self.lines = lines_of(json.loads(said) if said else {}, self._log)
 
 
 def lines_of(counts: dict[str, dict[str, int]], log: str) -> list[str]:

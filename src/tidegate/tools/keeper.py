@@ -10,6 +10,7 @@ sends back JSON: what was called, for the records (gate/tool_door.py).
 Rules of the file:
 
 * One connection is one process of one thread, so that a fault, a leak or an end of one is of no other.
+* What was called is with the gate before the caller has its answer, also where the task ends meanwhile.
 * The keeper alone counts: connections, runs at once, calls a minute. A worker asks, and runs nothing without a yes.
 * When the front is gone (`life` ends), or says so, everything ends: workers, programs, and what these left behind.
 """
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 MOST_CONNECTIONS = 32
 MOST_RUNS = 4
 _MESSAGE = 1 << 16
+_NOTED = "noted"
 _ROUNDS = 200  # of looks for what a program left behind: one that forks faster than it is killed is left to the kernel
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
 
@@ -77,6 +79,8 @@ class Keeper:
         finally:
             for worker in self._workers.values():
                 worker.kill()
+                if worker.running:
+                    self._report({"tool": worker.running, "result": "cancelled"})
             end_children()
 
     def _take(self, poll: select.poll) -> bool:
@@ -124,6 +128,7 @@ class Keeper:
         else:
             worker.running = ""
             self._report(message)
+            worker.say(_NOTED)
 
     def _ask(self, worker: _Worker, message: dict[str, Any]) -> None:
         name: str = message["ask"]
@@ -166,6 +171,7 @@ class Keeper:
         end_children()
         done = {"tool": tool.name, "result": ran.why, "status": ran.status, "in": len(data), "out": len(ran.output)}
         wire.send(json.dumps(done | {"seconds": round(ran.seconds, 3)}).encode("ascii"))
+        wire.recv(64)  # whoever has the answer may end the task: what was called is said before
         return ended(ran)
 
 

@@ -11,7 +11,7 @@ from tests.product import PYTHON
 from tidegate.model.errors import StartError, UsageError
 from tidegate.runtime import tool_files
 from tidegate.runtime.task import Order
-from tidegate.runtime.tool_files import FILE, declared, fenced, missing, steps, tools_of
+from tidegate.runtime.tool_files import FILE, declared, fenced, interpreter_of, missing, steps, tools_of
 from tidegate.tools.declaration import Tool
 
 if TYPE_CHECKING:
@@ -118,6 +118,17 @@ def test_what_a_task_can_write_is_never_run(persons: Path, words: tuple[str, ...
     with pytest.raises(StartError, match="which a task can write"):
         fenced(order(workspace), [tool(*command)], "")
     assert fenced(order(persons / "other"), [tool(*command)], "").tools == ("t",)
+
+
+def test_what_runs_a_script_counts_too(persons: Path) -> None:
+    """SRV-6, HLD-15: a script in a safe place that an interpreter of the workspace would run."""
+    workspace, script = persons / "work", persons / "script"
+    script.write_text(f"#! {workspace}/venv/bin/python -I\n")
+    with pytest.raises(StartError, match="which a task can write"):
+        fenced(order(workspace), [tool(str(script))], "")
+    script.write_text("#!/bin/sh\n")
+    assert fenced(order(workspace), [tool(str(script))], "").tools == ("t",)
+    assert [interpreter_of(path) for path in (str(script), "/bin/true", "/nowhere")] == ["/bin/sh", "", ""]
 
 
 def test_shares_and_caches_count_too(persons: Path) -> None:

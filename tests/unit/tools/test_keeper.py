@@ -19,7 +19,7 @@ from tidegate.tools.program import run
 from tidegate.tools.schema import normal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 WORD = normal({"type": "object", "properties": {"wait": {"type": "string"}}})
@@ -150,6 +150,15 @@ def test_a_call_is_answered_and_reported(kept: Kept) -> None:
         assert kept.report()["result"] == "ok"
 
 
+def test_what_was_called_is_reported_before_it_is_answered(kept: Kept) -> None:
+    """SRV-6, JRN-2: whoever has the answer may end the task at once, and the call is on record all the same."""
+    for _ in range(20):
+        with kept.call("t") as sock:
+            assert status(sock) == 200
+            kept.channel.setblocking(False)
+            assert kept.report()["result"] == "ok"
+
+
 def test_so_many_run_at_once(kept: Kept, tmp_path: Path) -> None:
     """SRV-6: one more than may run is told so at once, and runs when another has ended."""
     wait = tmp_path / "pid"
@@ -202,18 +211,23 @@ def test_so_many_connections_at_once(kept: Kept) -> None:
         sock.close()
 
 
-@pytest.mark.parametrize("how", [lambda kept: kept.life.close(), lambda kept: os.kill(kept.pid, signal.SIGKILL)])
-def test_the_end_of_the_task_ends_what_runs(kept: Kept, tmp_path: Path, how: Callable[[Kept], object]) -> None:
-    """SRV-6: no orphan, whether the task ends or the keeper is killed."""
+@pytest.mark.parametrize("killed", [False, True], ids=["it ends", "it is killed"])
+def test_the_end_of_the_task_ends_what_runs(kept: Kept, tmp_path: Path, *, killed: bool) -> None:
+    """SRV-6: no orphan, whether the task ends or the keeper is killed; what was ended by the task's end is reported."""
     wait = tmp_path / "pid"
     wait.touch()
     with kept.call("t", wait=str(wait)):
         until(lambda: marks(wait))
         (pid,) = marks(wait)
-        how(kept)
+        if killed:
+            os.kill(kept.pid, signal.SIGKILL)
+        else:
+            kept.life.close()
         os.waitpid(kept.pid, 0)
         kept.pid = 0
         until(lambda: gone(pid))
+        if not killed:
+            assert kept.report() == {"tool": "t", "result": "cancelled"}
 
 
 def test_the_end_of_the_channel_ends_it_too(kept: Kept) -> None:

@@ -9,7 +9,7 @@ const PAGE = 200;
 const KINDS = [
   ["", "Everything"], ["net.blocked", "Refused connections"], ["egress.refused", "Refused hosts"], ["question.answered", "Answers"],
   ["rule.remembered", "Remembered hosts"], ["task.created", "New tasks"], ["task.ended", "Ended tasks"], ["exec.started", "Commands"],
-  ["settings.changed", "Settings"], ["token.created", "Tokens"],
+  ["tool.called", "Calls of tools"], ["settings.changed", "Settings"], ["token.created", "Tokens"],
 ];
 const CHAIN = new Set(["seq", "at", "type", "task", "prev", "seal"]); // shown in columns, or of the chain itself
 const RED = /^(net\.blocked|egress\.refused|journal\.|open\.network)/;
