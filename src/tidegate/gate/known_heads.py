@@ -6,7 +6,8 @@ Rules of the file:
   bytes are the same answer, and are parsed and judged once.
 * A head that differs from an earlier one in values that nobody reads is judged by these alone (wire/head_shape.py). A
   shape is learned when a second head of its kind was read: a connection with one answer pays for none.
-* Few and small ones are kept, and none that sets a cookie: what is a secret of the task's is not kept for later.
+* Few and small ones are kept, and none that sets a cookie: what is a secret of the task's is not kept for later. Nor is
+  one with a challenge: `heard` (ends.py) looks at each of those.
 """
 
 from __future__ import annotations

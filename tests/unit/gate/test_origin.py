@@ -113,6 +113,7 @@ def test_an_origin_that_answers_and_does_not_read_is_not_kept(lab: Lab, serve: S
                 exchange = next(h for h in gate.gate.reactor.table.values() if isinstance(h, Exchange))
                 assert exchange.origin is not None
                 exchange.origin.outlet._pending = b"as from an origin whose buffers are full"
+                exchange.origin.outlet.blocked = True
 
             gate.on_thread(fill)
             server.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
