@@ -183,12 +183,12 @@ class Draft:
             self.read.mismatch(node, of, "a mapping")
             return
         asides = asides or {}
-        keys = (*known, *asides)
+        wanted = dict.fromkeys(known)  # a table of domains may have thousands
+        keys = dict.fromkeys((*known, *asides))
         if others:
-            found = [key.text for key, _ in node.pairs if isinstance(key, Scalar) and key.is_text]
-            keys = (*keys, *(key for key in found if key not in keys and not nearest(key, known)))
+            keys |= dict.fromkeys(key for key in keys_of(node) if key not in keys and not nearest(key, known))
         for key, key_node, value in self.read.pairs(node, of, keys, None):
-            if key in known:
+            if key in wanted:
                 yield key, key_node, value
             else:
                 self.aside(key_node, of.strip("'"), asides.get(key, others))

@@ -10,7 +10,7 @@ from tidegate.model.rule import Shape
 from tidegate.policy.rules import RuleError, read_rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 NEVER, OWN, PRIVATE, OTHER = "never", "own", "private", "other"
 """Of a host part: an address that no rule reaches, this machine, a private address, or anything else (ADR-1, ADR-2)."""
@@ -64,35 +64,35 @@ def is_address(host: str) -> bool:
     return host[:1] == "[" or looks_numeric(plain(host).rpartition(".")[2])
 
 
-def meets(one: str, others: Iterable[str]) -> bool:
-    """Whether a rule of ours and one of the others can match the same destination."""
-    shape, key, port = _parts(one)
-    return any(
-        (port is None or theirs is None or port == theirs) and _overlap(shape, key, other, name)
-        for other, name, theirs in map(_parts, others)
-    )
+class Meeting:
+    """Rules of ours without ports, exact or for any depth, asked whether another meets one: matches what it matches.
+
+    How many they are does not count: what is looked up are names above a name.
+    """
+
+    def __init__(self, rules: Iterable[str]) -> None:
+        self._exact: set[str] = set()
+        self._deep: set[str] = set()
+        self._above: set[str] = set()
+        for text in rules:
+            try:
+                _, shape, key, _ = read_rule(text)
+            except RuleError:
+                continue  # an error of the file, which has been noted
+            (self._deep if shape is Shape.DEEP else self._exact).add(key)
+            self._above.update(_above(key))
+
+    def meets(self, text: str) -> bool:
+        """Whether a rule and one of them can match the same name or address."""
+        _, shape, key, _ = read_rule(text)
+        below_one = any(name in self._deep for name in _above(key))
+        if shape is Shape.DEEP:
+            return below_one or key in self._deep or key in self._above
+        return below_one or key in self._exact
 
 
-def _parts(text: str) -> tuple[Shape, str, int | None]:
-    try:
-        _, shape, key, port = read_rule(text)
-    except RuleError:
-        return Shape.ANY, "", None
-    return shape, key, port
-
-
-def _overlap(one: Shape, key: str, other: Shape, name: str) -> bool:
-    if Shape.ANY in {one, other}:
-        return True
-    exact = (Shape.EXACT, Shape.LITERAL)
-    if one in exact and other in exact:
-        return key == name
-    if one in exact:
-        return _covers(other, name, key)
-    if other in exact:
-        return _covers(one, key, name)
-    return key == name or key.endswith("." + name) or name.endswith("." + key)
-
-
-def _covers(shape: Shape, key: str, name: str) -> bool:
-    return name.partition(".")[2] == key if shape is Shape.ONE_LABEL else name.endswith("." + key)
+def _above(name: str) -> Iterator[str]:
+    while name:
+        name = name.partition(".")[2]
+        if name:
+            yield name

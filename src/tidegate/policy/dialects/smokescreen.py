@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate.model.verdict import Verdict
 from tidegate.policy.dialects.draft import is_list, keys_of, value_of
-from tidegate.policy.dialects.patterns import below, is_address, meets, split
+from tidegate.policy.dialects.patterns import Meeting, below, is_address, split
 
 if TYPE_CHECKING:
     from tidegate.policy.dialects.draft import Draft
@@ -62,16 +62,17 @@ def read(draft: Draft, root: Node) -> None:
         else:
             for item in allowed.items(value, f"'{key}'"):
                 _domain(allowed, item, key, Verdict.ALLOW)
+    meeting = Meeting(denies)
     for at, one in enumerate(draft.read.items(services, "'services'", "write '[]' for none") if services else ()):
         part = draft.part()
-        name = _rule(part, one, f"services[{at}]", denies)
+        name = _rule(part, one, f"services[{at}]", meeting)
         if name in found:
             draft.read.wrong(one, "a service twice", name, "keep one of them")
         elif name is not None:
             found[name] = (one, part)
     if default is not None:
         part = draft.part()
-        _rule(part, default[1], _DEFAULT, denies, named=False)
+        _rule(part, default[1], _DEFAULT, meeting, named=False)
         found.setdefault(_DEFAULT, (default[0], part))
     if draft.read.problems:
         return
@@ -87,7 +88,7 @@ def read(draft: Draft, root: Node) -> None:
     draft.settings |= {"default": "deny", "private": "never", "own": "never"}
 
 
-def _rule(draft: Draft, node: Node, of: str, denies: list[str], *, named: bool = True) -> str | None:
+def _rule(draft: Draft, node: Node, of: str, denies: Meeting, *, named: bool = True) -> str | None:
     """Read one service or the default; return its name, None where it has none, which is noted."""
     name, action = None if named else "", None
     before = draft.read.problems.count
@@ -113,7 +114,7 @@ def _rule(draft: Draft, node: Node, of: str, denies: list[str], *, named: bool =
     return name
 
 
-def _domain(draft: Draft, item: Scalar, where: str, verdict: Verdict, denies: list[str] | None = None) -> None:
+def _domain(draft: Draft, item: Scalar, where: str, verdict: Verdict, denies: Meeting | None = None) -> None:
     text = item.text
     host, port = split(text)
     if text in {"*", "*."}:
@@ -129,7 +130,7 @@ def _domain(draft: Draft, item: Scalar, where: str, verdict: Verdict, denies: li
         if canonical != below(text) and not is_address(text):
             draft.read.wrong(item, "the domain is not in canonical form", text, f"write {canonical.removeprefix('*')}")
             return
-        shadowed = bool(denies) and meets(canonical, denies or ())
+        shadowed = denies is not None and denies.meets(canonical)
         draft.rules(
             item, where, verdict, [canonical], "a deny of global_deny_list wins over it here" if shadowed else ""
         )

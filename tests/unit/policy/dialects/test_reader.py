@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.unit.policy.dialects.told import took
@@ -160,6 +162,14 @@ def test_many_entries_are_read_in_reasonable_work() -> None:
     """POL-0: a list of thousands becomes a policy."""
     hosts = ", ".join(f'"h{n}.test"' for n in range(3000))
     assert len(layer_of(took(f'{{"hosts": [{hosts}]}}'), Layer.COMMAND_LINE).rows) == 6000
+    table = "\n".join(f'"h{n}.test" = "allow"' for n in range(20_000))
+    assert (
+        len(took(f"[permissions.w.network]\nenabled = true\n[permissions.w.network.domains]\n{table}").lines) == 40_000
+    )
+    domains, denies = (json.dumps([f"{letter}{n}.x.test" for n in range(10_000)]) for letter in "ab")
+    service = f'{{"name": "s", "action": "open", "allowed_domains": {domains}}}'
+    acl = f'{{"services": [{service}], "global_deny_list": {denies}}}'
+    assert len(took(acl).lines) == 40_002
 
 
 def test_a_policy_that_is_too_large_is_one_line() -> None:
