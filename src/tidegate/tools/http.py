@@ -119,7 +119,8 @@ class Conversation:
         except Answer as answer:
             # What is left of the body is not read as a request: the connection ends.
             last = not framing.empty or answer.status == 421
-            self._say(answer.status, _error("refused", str(answer)), close=last or not keep, allow=answer.allow)
+            refused, bare = _error("refused", str(answer)), head.method == "HEAD"
+            self._say(answer.status, refused, close=last or not keep, bare=bare, allow=answer.allow)
             return keep and not last
         except WireError as error:
             self._say(400, _error(error.reason.word, f"{error.reason.sentence}: {error.detail}"), close=True)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 MOST_CONNECTIONS = 32
 MOST_RUNS = 4
+CONNECTIONS_A_MINUTE = 1200  # each is a process: so many cost a tenth of a processor
 _MESSAGE = 1 << 16
 _NOTED = "noted"
 _ROUNDS = 200  # of looks for what a program left behind: one that forks faster than it is killed is left to the kernel
@@ -56,6 +57,7 @@ class Keeper:
         self._life = life
         self._tools = tools
         self._start = start
+        self._connections = Rate(CONNECTIONS_A_MINUTE)
         self._rates = {name: Rate(tool.calls_per_minute) for name, tool in tools.items()}
         self.counts: dict[str, dict[str, int]] = {}  # how the calls of each tool ended
         self._workers: dict[int, _Worker] = {}  # by the descriptor they speak on
@@ -93,7 +95,7 @@ class Keeper:
                 os.close(fd)
             return True
         with socket(fileno=fds[0]) as sock:
-            if len(self._workers) >= MOST_CONNECTIONS:
+            if len(self._workers) >= MOST_CONNECTIONS or not self._connections.allows(time.monotonic()):
                 sock.setblocking(False)
                 with suppress(OSError):
                     sock.send(_BUSY)

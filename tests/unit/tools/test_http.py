@@ -142,6 +142,14 @@ def test_what_cannot_be_done_is_refused(talk: Talk, data: bytes, status: int) ->
     assert answer["error"]["message"]
 
 
+def test_what_is_asked_with_head_has_no_body(talk: Talk) -> None:
+    """SRV-6, GAT-4: a refusal too: what came behind its head would be the beginning of the next answer."""
+    answers = talk.all(get(b"/nix", method=b"HEAD") + get(b"/", method=b"HEAD") + get(b"/mcp", method=b"HEAD"))
+    heads = answers.split(b"\r\n\r\n")
+    assert [head.split(b" ")[1] for head in heads[:-1]] == [b"404", b"200", b"405"]
+    assert heads[-1] == b""
+
+
 @pytest.mark.parametrize(
     ("word", "status"),
     [("busy", 503), ("rate", 429), ("failed", 502), ("timeout", 504), ("too-much-output", 502), ("not-started", 500)],

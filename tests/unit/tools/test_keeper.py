@@ -13,6 +13,7 @@ import pytest
 
 from tests.product import PATIENCE, PYTHON
 from tests.served import until
+from tidegate.tools import keeper
 from tidegate.tools.declaration import Tool
 from tidegate.tools.keeper import MOST_CONNECTIONS, MOST_RUNS, Keeper
 from tidegate.tools.program import run
@@ -209,6 +210,20 @@ def test_so_many_connections_at_once(kept: Kept) -> None:
     until(answered)
     for sock in open_:
         sock.close()
+
+
+def test_so_many_connections_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SRV-6: a task that connects and leaves, over and over, does not have a process made each time."""
+    monkeypatch.setattr(keeper, "CONNECTIONS_A_MINUTE", 3)
+    made = Kept()
+    try:
+        found = []
+        for _ in range(5):
+            with made.call("t") as sock:
+                found.append(status(sock))
+        assert found == [200, 200, 200, 503, 503]
+    finally:
+        made.close()
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["it ends", "it is killed"])

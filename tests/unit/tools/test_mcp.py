@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tidegate.tools.calls import Called
 from tidegate.tools.declaration import Tool
@@ -129,3 +132,32 @@ def test_the_header_names_a_version_that_is_spoken() -> None:
     """SRV-6: an MCP-Protocol-Version that is not spoken is refused; none is taken (basic/transports)."""
     assert version_fault(None) == version_fault(VERSIONS[1]) == ""
     assert "2025-06-18" in version_fault("2024-11-05")
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**20), 10**20)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
+    max_leaves=12,
+)
+METHODS = ("initialize", "ping", "tools/list", "tools/call", "notifications/initialized")
+LIKELY = st.fixed_dictionaries(
+    {"jsonrpc": st.just("2.0") | JSON, "method": st.sampled_from(METHODS) | JSON},
+    optional={
+        "id": st.integers() | JSON,
+        "params": JSON | st.fixed_dictionaries({}, optional={"name": st.just("t") | JSON, "arguments": JSON}),
+    },
+)
+
+
+@given(JSON | LIKELY)
+def test_whatever_comes_has_an_answer(message: Any) -> None:
+    """SRV-6: for every JSON value a status and a message of JSON-RPC, or 202 and none; nothing raises."""
+    status, said = answer(message, TOOLS, run)
+    assert (status == 202) == (said is None)
+    if said is not None:
+        assert status in (200, 400)
+        assert ("result" in json.loads(json.dumps(said))) != ("error" in said)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tidegate.tools.schema import SchemaError, fault, normal
+from tidegate.tools.schema import TYPES, SchemaError, fault, normal
 
 OBJECT = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 9}}, "required": ["n"]}
 
@@ -96,3 +98,41 @@ def test_the_normal_form_says_what_is_checked() -> None:
     assert made["properties"]["a"]["additionalProperties"] is False
     assert made["title"] == "T"
     assert "additionalProperties" not in normal({"type": "object"})
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-20, 20) | st.floats(-20, 20) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=10,
+)
+SCHEMAS = st.recursive(
+    st.fixed_dictionaries(
+        {"type": st.sampled_from(TYPES)},
+        optional={
+            "enum": st.lists(VALUES, min_size=1, max_size=3),
+            "minimum": st.integers(-9, 9),
+            "exclusiveMaximum": st.integers(-9, 9),
+            "minLength": st.integers(0, 3),
+            "maxItems": st.integers(0, 3),
+            "uniqueItems": st.booleans(),
+        },
+    ),
+    lambda inner: (
+        st.fixed_dictionaries(
+            {"type": st.just("object"), "properties": st.dictionaries(st.sampled_from("abc"), inner, max_size=3)},
+            optional={"additionalProperties": st.booleans() | inner},
+        )
+        | st.fixed_dictionaries({"type": st.just("array"), "items": inner})
+    ),
+    max_leaves=5,
+)
+
+
+@given(SCHEMAS, VALUES)
+def test_a_check_agrees_with_the_reference(schema: dict[str, Any], value: Any) -> None:
+    """SRV-6: what passes is what another implementation lets pass by the schema that a task is shown."""
+    oracle = pytest.importorskip(
+        "jsonschema_rs", reason="the package jsonschema_rs, which schemathesis brings, is not there"
+    )
+    made = normal(schema)
+    assert (fault(made, value) == "") == oracle.Draft202012Validator(made).is_valid(value)
