@@ -36,8 +36,8 @@ class InnerStreams:
     """A handler of both sockets; it owns them."""
 
     __slots__ = (
-        "_asked", "_beat", "_client", "_down", "_fds", "_idle", "_limits", "_moved", "_reason", "_room", "_seconds",
-        "_streams", "_touched", "_up", "_upstream", "_worked", "entry", "gate", "how", "listener",
+        "_asked", "_beat", "_client", "_deaf", "_down", "_fds", "_idle", "_limits", "_moved", "_reason", "_room",
+        "_seconds", "_streams", "_touched", "_up", "_upstream", "_worked", "entry", "gate", "how", "listener",
     )  # fmt: skip
 
     def __init__(self, begun: Inspected, client: socket, upstream: socket, down: TlsEnd, up: TlsEnd) -> None:
@@ -51,6 +51,7 @@ class InnerStreams:
         self._up = up
         self._fds = client.fileno(), upstream.fileno()
         self._asked = self._worked = False
+        self._deaf = begun.failure is not None  # the destination takes nothing any more
         self._reason = begun.failure[0] if begun.failure is not None else Reason.ALLOWED  # of one that asks nothing
         self._room = SMALL  # what one read takes
         task = begun.task
@@ -90,7 +91,7 @@ class InnerStreams:
         end, other = (self._down, self._up) if fd == self._fds[0] else (self._up, self._down)
         end.wake(mask)
         try:
-            if mask & OUT and end.outlet.blocked and end.outlet.flush():
+            if mask & OUT and end.outlet.blocked and self._flush(end):
                 self._read(other)
             if self._client is not None and mask & (IN | ENDED):
                 self._read(end)
@@ -116,7 +117,7 @@ class InnerStreams:
                 continue
             if not client and gone:
                 return
-            if up.outlet.blocked if client else down.outlet.blocked:
+            if up.outlet.blocked and not self._deaf if client else down.outlet.blocked:
                 return
             if client and down.outlet.waiting > MOST_WAITING:
                 return
@@ -182,11 +183,10 @@ class InnerStreams:
             self._beat = self.gate.reactor.after(inner_guard.SILENT / 4, self._look_silent, self)
         try:
             data = up + streams.take_upstream()
-            if data and self._upstream.fileno() >= 0:
+            if data and not self._deaf:
                 self._up.outlet.send(data)
         except OSError:
-            self._hear_why()
-            self._origin_ended()
+            self._takes_no_more()
         try:
             data = down + streams.take_client()
             if data:
@@ -199,16 +199,23 @@ class InnerStreams:
         if streams.over:
             self._leave(linger=not self._down.outlet.blocked)
 
-    def _hear_why(self) -> None:
-        # It takes no more; what it said before it went is read into its TLS.
-        self._up.wake(IN)
+    def _flush(self, end: TlsEnd) -> bool:
         try:
-            self._up.recv(SMALL)
+            return end.outlet.flush()
         except OSError:
-            return
+            if end is self._down:
+                raise
+            self._takes_no_more()
+            return True
+
+    def _takes_no_more(self) -> None:
+        # The destination has gone, and may have answered before (B47): what it said is read on to its end.
+        self._deaf = True
+        self._up.wake(IN | ENDED)
+        self.gate.reactor.again(self, self._fds[1], IN | ENDED)
 
     def _origin_ended(self) -> None:
-
+        self._deaf = True
         why = self._up.tls.why()[0]
         self._streams.upstream_ended(why if why is Reason.CLIENT_CERTIFICATE else Reason.UPSTREAM_CLOSED)
         self.drop_origin()

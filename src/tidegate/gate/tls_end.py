@@ -70,13 +70,14 @@ class TlsOutlet(Outlet):
 class TlsEnd:
     """The reading side, and the outlet that belongs to it. It does not own the socket."""
 
-    __slots__ = ("_clean", "_dry", "_ending", "_over", "_sock", "ended", "fd", "outlet", "tls")
+    __slots__ = ("_broken", "_clean", "_dry", "_ending", "_over", "_sock", "ended", "fd", "outlet", "tls")
 
     def __init__(self, reactor: Reactor, sock: socket, tls: Tls) -> None:
         self.tls = tls
         self.fd = sock.fileno()
         self.outlet = TlsOutlet(reactor, sock, tls)
         self._sock = sock
+        self._broken: OSError | None = None  # what TLS has to say cannot be sent
         self._clean = False  # TLS has nothing that is not read yet; `feed` changes that
         self._dry = False
         self._ending = False
@@ -143,6 +144,8 @@ class TlsEnd:
             if tls.quiet and self._dry:
                 self._clean = True
                 return count  # type: ignore[return-value] # so it is for most of all reads: a few whole records
+        elif self._broken is not None:
+            raise self._broken
         else:
             count = tls.read_into(buffer, room)
         while count is None and not self._dry:
@@ -156,7 +159,12 @@ class TlsEnd:
             count = self._fill(buffer, count, room)
         self.ended = self._over or tls.closed
         if tls.pending:
-            self.outlet.tell()
+            try:
+                self.outlet.tell()
+            except OSError as error:
+                if not count:
+                    raise
+                self._broken, self._clean = error, False  # told with the next read: this one's bytes came before it
         if count is None:
             raise BlockingIOError
         return count

@@ -332,3 +332,59 @@ def test_a_stream_whose_destination_ends_has_no_end(lab: Lab, inside: Start, tmp
         talk.sock.close()
     assert (body, reset) == (b"half", True)
     assert gate.gate.event().reason is Reason.UPSTREAM_CLOSED
+
+
+@pytest.mark.parametrize("size", [0, 3_000_000])
+def test_an_early_answer_of_a_stream_is_read_though_its_destination_left(
+    lab: Lab, inside: Start, tmp_path: Path, size: int
+) -> None:
+    """B47: over HTTP/2 as over HTTP/1: it answers an upload that it does not read, and resets the connection."""
+
+    def script(peer: Peer) -> None:
+        conn = H2Connection(H2Configuration(client_side=False))
+        conn.initiate_connection()
+        while data := peer.read():
+            if any(isinstance(event, RequestReceived) for event in conn.receive_data(data)):
+                conn.send_headers(1, [(":status", "413"), ("content-length", "4")])
+                conn.send_data(1, b"much", end_stream=True)
+                time.sleep(0.2)  # until some of the upload waits unread: to close makes a reset then
+                peer.write(conn.data_to_send())
+                peer.sock.close()
+                return
+            peer.write(conn.data_to_send())
+
+    gate = inside("a.test:443", roots=root().pem)
+    chain = root().issue("", names=["a.test"]).chain()
+    with playing(lab, tmp_path, chain, script, selects=b"h2"):
+        talk = Talk(gate)
+        number = talk.conn.get_next_available_stream_id()
+        talk.conn.send_headers(number, [(":method", "POST"), *GET[1:]])
+        while (room := min(talk.conn.local_flow_control_window(number), 16_384)) and size > 0:
+            talk.conn.send_data(number, bytes(room))
+            size -= room
+        talk.flush()
+        head, body, _, _ = talk.answer(number)
+        talk.sock.close()
+    assert (head[":status"], body) == ("413", b"much")
+
+
+@pytest.mark.parametrize("size", [0, 100, 200_000])
+def test_an_early_answer_is_read_though_its_destination_left(
+    lab: Lab, inside: Start, tmp_path: Path, size: int
+) -> None:
+    """B47: it answers, says no end of TLS, and closes with some of the upload unread, which makes a reset of it."""
+
+    def script(peer: Peer) -> None:
+        peer.read(50)
+        time.sleep(0.2)
+        peer.sock.sendall(peer.gathered(b"HTTP/1.1 413 Too Much\r\nContent-Length: 4\r\n\r\nmuch"))
+        peer.sock.close()
+
+    gate = inside("a.test:443", roots=root().pem)
+    chain = root().issue("", names=["a.test"]).chain()
+    with playing(lab, tmp_path, chain, script), gate.tunnel("a.test:443") as sock:
+        with contextlib.suppress(OSError):
+            sock.sendall(get("a.test", "/", f"Content-Length: {size}", method="POST") + bytes(size))
+        head, body = answer(sock)
+    assert head.startswith(b"HTTP/1.1 413 ")
+    assert body == b"much"
