@@ -145,3 +145,27 @@ def test_what_a_task_says_is_on_no_command_line(product: Product) -> None:
     assert (argv, said) == ([], text), done.stderr
     assert not (product.folder / "pwned").exists()
     assert set(environ) <= {"HOME", "LANG", "LC_CTYPE", "PATH", "TIDEGATE_TASK", "TIDEGATE_TOOL", "TMPDIR"}
+
+
+def test_a_held_tool_is_in_a_network_and_a_folder_of_its_own(product: Product) -> None:
+    """SRV-6, HLD-13: with apply_task_hosts it has loopback and its gate, a /tmp of its own, and writes nothing else."""
+    code = f"""
+import socket
+def may(path):
+    try:
+        open(path, 'w').close()
+    except OSError:
+        return False
+    return True
+places = {{'home': may({str(product.home)!r} + '/x'), 'project': may({str(product.folder)!r} + '/x'), 'tmp': may('x')}}
+state = os.path.isdir({str(product.state)!r}) and os.listdir({str(product.state)!r})
+nets = [name for _, name in socket.if_nameindex()]
+print(json.dumps([nets, os.getcwd(), places, state or [], os.environ['http_proxy']]))
+"""
+    declare(product, held=tool(code, more={"apply_task_hosts": True}))
+    own(product)
+    done = product.run("--tool", "held", "--", "sh", "-c", post("held", {}))
+    nets, folder, places, state, proxy = json.loads(done.stdout)
+    assert (nets, folder, state, proxy) == (["lo"], "/tmp", [], "http://127.0.0.1:3128"), done.stderr
+    assert places == {"home": False, "project": False, "tmp": True}
+    assert not os.path.exists("/tmp/x")
