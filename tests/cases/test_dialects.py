@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.product import Product
+from tests.served import Served
 from tidegate.runtime.suffix_list import PLACES
 
 if TYPE_CHECKING:
@@ -119,6 +120,26 @@ def test_unrestricted_says_so_each_time(product: Product) -> None:
     done = product.run("--policy", path, "--deny", "a.test", "--", "true")
     assert done.returncode == 78
     assert "leave --deny out" in done.stderr
+
+
+def test_behind_a_server_it_is_the_same(product: Product) -> None:
+    """POL-15: a run, a task of the server's, and a file that asks for no gate."""
+    kept = write(product, "task.json", '{"hosts": ["a.test:80"]}')
+    opened = write(product, "repos.yaml", "repos: [{path: /x, sandbox: {unrestricted_network: true}}]")
+    line = f"{CURL} http://a.test/; {CURL} http://x.test/"
+    with Served(product):
+        done = product.run("--policy", kept, "--", "sh", "-c", line)
+        assert done.stdout.split() == [YES, NO], done.stderr
+        made = product.tidegate("task", "create", "--policy", kept)
+        assert made.returncode == 0, made.stderr
+        assert f"note: {kept} is GurtOS's" in made.stderr
+        done = product.tidegate("exec", made.stdout.strip(), "--", "sh", "-c", line)
+        assert done.stdout.split() == [YES, NO], done.stderr
+        done = product.run("--policy", opened, "--", "sh", "-c", f"{CURL} --noproxy '*' http://1.2.3.4/")
+        assert (done.returncode, done.stdout.split()) == (0, [YES]), done.stderr
+        refused = product.tidegate("task", "create", "--policy", opened)
+        assert refused.returncode == 78
+        assert "no gate and no policy" in refused.stderr
 
 
 def test_neither_policy_nor_unrestricted_launches_nothing(product: Product) -> None:

@@ -31,7 +31,13 @@ def policy_layer(path: str, folder: str) -> tuple[PolicyLayer, tuple[str, ...]]:
     layer, imported = read_policy(read_policy_file(path), path, folder)
     if imported is None:
         return layer, ()
-    return layer, (f"{imported.summary} (tidegate policy import {on_screen(path, 200)} says which)",)
+    notes: tuple[str, ...] = (f"{imported.summary} (tidegate policy import {on_screen(path, 200)} says which)",)
+    if imported.options:
+        asked = " ".join(imported.options)
+        notes += (
+            f"{on_screen(path, 200)} also asks for {asked}; a policy holds no options, so they are given by hand",
+        )
+    return layer, notes
 
 
 def read_policy(data: bytes, name: str, folder: str) -> tuple[PolicyLayer, Imported | None]:

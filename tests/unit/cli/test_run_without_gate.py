@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tidegate.cli.run import warn_before
 from tidegate.cli.run_options import parse_run
 from tidegate.cli.run_without_gate import as_without_gate
 from tidegate.model.errors import StartError, WithoutGateError
+from tidegate.runtime import administrator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,3 +61,17 @@ def test_a_file_where_tasks_write_opens_nothing(tmp_path: Path, monkeypatch: pyt
     readonly = parse_run(["--policy", str(beside / "f"), "--share", f"{beside}:ro", "--", "true"])
     assert as_without_gate(readonly, OPEN).hold == "open"
     assert as_without_gate(parse_run(["--policy", "f", "--", "true"]), OFFLINE).hold == "offline"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the administrator's file is root's own")
+def test_what_the_administrator_forbids_stays_forbidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """POL-15, POL-8: the lock `open` stops such a run as it stops --open-network; another lock does not."""
+    file = tmp_path / "policy.yaml"
+    monkeypatch.setattr(administrator, "FOLDER", str(tmp_path))
+    monkeypatch.setattr(administrator, "FILE", str(file))
+    options = as_without_gate(parse_run(["--policy", "/f", "--", "true"]), OPEN)
+    file.write_text("locked: [audit]\n")
+    warn_before(options)
+    file.write_text("locked: [open]\n")
+    with pytest.raises(StartError, match="--open-network"):
+        warn_before(options)

@@ -71,6 +71,15 @@ def test_the_folder_chooses(tmp_path: Path) -> None:
         policy_layer(path, "/code")
 
 
+def test_options_that_a_file_asks_for_are_said(tmp_path: Path) -> None:
+    """POL-15: how a sandbox is made is no part of a policy, and a run says so; without it there is nothing to say."""
+    made = KRAFT % "{kind: podman, image: 'img:1', network: {runtime: {allow: [a.test]}}}"
+    _, (_, note) = policy_layer(written(tmp_path, "relay_image: r\n" + made), "/")
+    assert "also asks for --relay-image r --hold podman --image img:1; " in note
+    _, notes = policy_layer(written(tmp_path, KRAFT % "{kind: kit, network: {runtime: {}}}"), "/")
+    assert len(notes) == 1
+
+
 def test_what_launches_nothing_there_launches_nothing_here(tmp_path: Path) -> None:
     """POL-15, HLD-16: a configuration error, and one that asks for no gate says which option has none."""
     with pytest.raises(StartError, match="repository /code/one: its sandbox has no network policy") as caught:

@@ -41,6 +41,7 @@ class Draft:
         self.refusal = ("", "")
         self.egress: list[Egress] = []
         self.notes: list[str] = []
+        self.options: list[str] = []
 
     def part(self) -> Draft:
         """Return a draft of a part of the file, which may be taken or not; what is wrong with it is noted anyway."""
@@ -54,6 +55,7 @@ class Draft:
         self.without_gate, self.because = part.without_gate, part.because
         self.refusal = part.refusal
         self.notes += part.notes
+        self.options += part.options
 
     def choose(self, one: str, several: str, names: MappingType[str, str]) -> str:
         """Return the name that was wanted, of several (name -> name as it is compared).
@@ -90,6 +92,7 @@ class Draft:
             self.refusal,
             tuple(self.egress),
             tuple(self.notes),
+            tuple(self.options),
         )
 
     def note(self, node: Node, where: str, how: str, became: Iterable[str] = (), why: str = "") -> None:
@@ -105,6 +108,12 @@ class Draft:
     def aside(self, node: Node, where: str, why: str) -> None:
         """Note something that a policy does not hold, or that is not of the network."""
         self.note(node, where, ASIDE, (), why)
+
+    def option(self, node: Node, where: str, name: str, value: str) -> None:
+        """Note an entry that is an option of `tidegate run`."""
+        option = f"{name} {on_screen(value, 200)}"
+        self.options.append(option)
+        self.aside(node, where, f"give it when a task starts: {option}")
 
     def set(self, node: Node, where: str, key: str, value: str, how: str = EXACTLY, why: str = "") -> None:
         """Note an entry that became a key of the policy."""

@@ -84,7 +84,8 @@ class Imported(Value):
 
     `without_gate` is the hold that the file asks for in place of any policy (`open`, `offline`), and `because` the
     clause that says where. `refusal` is (what, fix) where the product itself would launch nothing. `egress` is for
-    doctor. `notes` say where the product means more than any entry shows.
+    doctor. `notes` say where the product means more than any entry shows. `options` are those of `tidegate run` that
+    it asks for.
     """
 
     dialect: str
@@ -98,6 +99,7 @@ class Imported(Value):
     refusal: tuple[str, str] = ("", "")
     egress: tuple[Egress, ...] = ()
     notes: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
     @property
     def leaves_to_settings(self) -> bool:

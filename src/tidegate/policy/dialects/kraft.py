@@ -58,7 +58,7 @@ def read(draft: Draft, root: Node) -> None:
     for key, _, value in draft.pairs(root, "the file", KEYS, others=_ELSEWHERE):
         if key == "relay_image":
             image = draft.read.text(value, "'relay_image'") or ""
-            draft.aside(value, "relay_image", f"give it when a task starts: --relay-image {on_screen(image, 200)}")
+            draft.option(value, "relay_image", "--relay-image", image)
             continue
         for at, item in enumerate(draft.read.items(value, "'repos'", "write a list of repositories")):
             part = draft.part()
@@ -116,11 +116,13 @@ def _sandbox(draft: Draft, path: str, node: Node, *, there: bool) -> None:
     for key, key_node, value in draft.pairs(node, "'sandbox'", known, others=_ELSEWHERE) if there else ():
         if key == "kind":
             kind = draft.read.word(value, "'sandbox.kind'", _KINDS) or ""
-            option = f"give it when a task starts: --hold {kind}"
-            draft.aside(value, "sandbox.kind", "no hold of ours is one" if kind == "kit" else option)
+            if kind == "kit":
+                draft.aside(value, "sandbox.kind", "no hold of ours is one")
+            else:
+                draft.option(value, "sandbox.kind", "--hold", kind)
         elif key == "image":
             image = draft.read.text(value, "'sandbox.image'") or ""
-            draft.aside(value, "sandbox.image", f"give it when a task starts: --image {on_screen(image, 200)}")
+            draft.option(value, "sandbox.image", "--image", image)
         elif key == "network":
             phases = _network(draft, value)
         elif draft.read.flag(value, "'sandbox.unrestricted_network'"):
