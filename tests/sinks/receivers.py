@@ -1,6 +1,7 @@
 """Receivers of sinks, as real servers on loopback: they keep what they took, and fail as they are told to.
 
-A fault is what happens to one message: `429`, `500` and the like are answered; `reset` takes the message and resets the
+A fault is what happens to one message: `429`, `500` and the like are answered; `slow` takes it and drips its answer, a
+byte at a time, for ever; `reset` takes the message and resets the
 connection without an answer; `lost` resets it and takes nothing. `poison` are numbers of records that are refused.
 """
 
@@ -123,6 +124,10 @@ class Web(Receiver):
                     self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RST)
                     self.close_connection = True
                     return
+                if fault == "slow":
+                    outer.take(self.command, self.path, body)
+                    self.drip()
+                    return
                 if fault:
                     answer, text = int(fault), b"{}"
                 elif len(body) > outer.largest:
@@ -137,6 +142,16 @@ class Web(Receiver):
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
                 self.wfile.write(text)
+
+            def drip(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Length", "100000")
+                self.end_headers()
+                self.close_connection = True
+                with suppress(OSError):
+                    while True:
+                        self.wfile.write(b" ")
+                        time.sleep(0.02)
 
             do_GET = do_POST  # noqa: N815  a name of http.server's
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.sinks.receivers import Web, until
 from tests.sinks.rig import CONFIRMS, HTTP, KINDS, Log, Rig, receiver, rig
+from tidegate.journal.sinks import target
 from tidegate.journal.sinks.follower import IN_A_ROW, TRIES
 
 if TYPE_CHECKING:
@@ -136,6 +137,21 @@ def test_what_may_pass_is_tried_again(tmp_path: Path, kind: str, status: str) ->
         assert one.seqs == wanted
         assert isinstance(one, Web)
         assert not any(path.startswith("/elsewhere") for _, path, _, _ in one.got)
+
+
+@pytest.mark.parametrize("kind", HTTP)
+def test_an_answer_that_never_ends_is_cut_off(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JRN-6: a body that drips for ever holds up its own sink for a bounded time, and no record is lost by it."""
+    monkeypatch.setattr(target, "WHOLE_SECONDS", 0.5)
+    log = Log(tmp_path / "a")
+    wanted = log.write(kind, 2)
+    with receiver(kind, tmp_path) as one:
+        one.faults.append("slow")
+        with rig(log, one) as follows:
+            arrived(one, wanted)
+            confirmed(follows, wanted[-1])
+            until(lambda: not follows.follower.state.error, lambda: follows.follower.state)
+        assert not one.faults
 
 
 @pytest.mark.parametrize("kind", HTTP)

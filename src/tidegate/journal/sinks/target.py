@@ -91,7 +91,7 @@ class Target:
         self.key = key
         self.url = url
         self._context = tls_context(ca) if self.secure else None
-        self._open: set[http.client.HTTPConnection] = set()
+        self._open: set[_Way] = set()
 
     def post(self, body: bytes, headers: dict[str, str], *, path: str = "", keep: int = 0) -> Reply:
         """Send it and return the answer, of its body at most `keep` bytes. Blocks. `path` is in place of its own.
@@ -109,36 +109,51 @@ class Target:
             )
         else:
             connection = http.client.HTTPConnection(self.host, self.port, timeout=SECONDS)
+        way = _Way(connection)
         done = threading.Event()
-        self._open.add(connection)
-        threading.Thread(target=_cut_off, args=(connection, done), name="post", daemon=True).start()
+        self._open.add(way)
+        threading.Thread(target=_cut_off, args=(way, done), name="post", daemon=True).start()
         try:
+            connection.connect()
+            way.sock = connection.sock
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
             return Reply(answer.status, _wait(answer), answer.read(keep) if keep else b"")
         finally:
             done.set()
-            self._open.discard(connection)
+            self._open.discard(way)
             connection.close()
 
     def abort(self) -> None:
         """End what is on its way. From any thread."""
-        for connection in list(self._open):
-            _shut(connection)
+        for way in list(self._open):
+            way.shut()
 
 
-def _cut_off(connection: http.client.HTTPConnection, done: threading.Event) -> None:
+class _Way:
+    """A message on its way.
+
+    A connection lets go of its socket with the head of the last answer on it, while the body is still to come: `sock`
+    is what that is read from.
+    """
+
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        self.connection = connection
+        self.sock: socket.socket | None = None
+
+    def shut(self) -> None:
+        """Wake whoever waits for it. From any thread."""
+        sock = self.sock or self.connection.sock
+        if sock is not None:
+            with suppress(OSError):
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)  # under TLS too
+
+
+def _cut_off(way: _Way, done: threading.Event) -> None:
     left = WHOLE_SECONDS
     while not done.wait(left):
-        _shut(connection)
+        way.shut()
         left = 1.0  # it may have been about to connect
-
-
-def _shut(connection: http.client.HTTPConnection) -> None:
-    sock = connection.sock
-    if sock is not None:
-        with suppress(OSError):
-            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # under TLS too: whoever waits there is woken
 
 
 def _wait(answer: http.client.HTTPResponse) -> float | None:

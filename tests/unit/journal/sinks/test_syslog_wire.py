@@ -7,15 +7,18 @@ import socket
 import threading
 from typing import TYPE_CHECKING
 
+import pytest
+
+from tests.sinks.receivers import Syslog
+from tests.sinks.rig import authority
 from tests.unit.journal.sinks.test_record import record
 from tidegate.journal.sinks import syslog_wire
 from tidegate.journal.sinks.sink import LATER, TAKEN
 from tidegate.journal.sinks.syslog_wire import Datagrams, Stream, SyslogSink
+from tidegate.journal.sinks.target import tls_context
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def test_a_connection_that_was_closed_meanwhile_is_made_anew() -> None:
@@ -54,6 +57,19 @@ def test_abort_wakes_whoever_waits() -> None:
             sink.abort()
             thread.join(0.05)
         assert states == [LATER]
+
+
+@pytest.mark.parametrize("ca", [False, True])
+def test_certificates_are_verified(ca: bool) -> None:
+    """JRN-6, RFC 5425: an authority that is not known is refused and nothing is sent; its own is taken."""
+    with Syslog("tls", authority().context) as one:
+        context = tls_context(authority().pem if ca else "")
+        sink = SyslogSink(Stream("localhost", one.port, context), "box")
+        outcome = sink.send([record()])
+        assert (outcome.state == TAKEN) is ca
+        assert ca or "certificate verify failed" in outcome.why
+        sink.close()
+        assert len(one.messages) == int(ca)
 
 
 def test_nobody_at_the_path(tmp_path: Path) -> None:
