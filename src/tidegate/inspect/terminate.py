@@ -60,7 +60,7 @@ _REFUSED = "SSLV3_ALERT_HANDSHAKE_FAILURE"
 class Tls:
     """See model.seams.Tls."""
 
-    __slots__ = ("_ended", "_error", "_in", "_inner", "_keep", "_out", "_tls", "closed", "quiet")
+    __slots__ = ("_again", "_ended", "_error", "_in", "_inner", "_keep", "_out", "_tls", "closed", "quiet")
 
     def __init__(
         self,
@@ -76,6 +76,7 @@ class Tls:
         self._error: ssl.SSLError | None = None
         self.closed = False
         self._ended = False  # the network brings no more
+        self._again = False  # the other side wanted another handshake
         self._keep = keep
 
     @property
@@ -129,6 +130,8 @@ class Tls:
         try:
             count: int = inner.read(room, buffer)
         except ssl.SSLWantReadError:
+            if self._out.pending and self._tls.version() == "TLSv1.2":
+                self._again = True  # nothing else makes us speak here than to refuse another handshake
             return None
         except ssl.SSLError as error:
             self._error = error
@@ -143,6 +146,7 @@ class Tls:
 
     def write(self, data: bytes | memoryview) -> bytes:
         """Return what is to be sent for plain bytes."""
+        self._again = False  # it was wanted for what was said before
         tls = self._inner
         sent = tls.write(data)
         if sent < len(data):  # OpenSSL writes a record at a time (SSL_MODE_ENABLE_PARTIAL_WRITE)
@@ -171,8 +175,8 @@ class Tls:
 
     @property
     def alerted(self) -> bool:
-        """Whether the other side ended it by an alert; see the seam."""
-        return self._error is not None and "_ALERT_" in (self._error.reason or "")
+        """Whether the other side ended it by an alert, or because it got no other handshake; see the seam."""
+        return self._again or (self._error is not None and "_ALERT_" in (self._error.reason or ""))
 
     def why(self) -> tuple[Reason, str]:
         """Return why the last error came."""
@@ -182,7 +186,7 @@ class Tls:
         word = "" if error is None else error.reason or ""
         if word in _WANTS_CERTIFICATE:
             return Reason.CLIENT_CERTIFICATE, ""
-        if word == _REFUSED:
+        if word == _REFUSED or (self._again and "_ALERT_" not in word):
             return (
                 Reason.UPSTREAM_TLS,
                 "it refused the handshake; it may want a client certificate, see 'inspect: never'",

@@ -118,7 +118,7 @@ class Tls(Protocol):
 
     @property
     def alerted(self) -> bool:
-        """Whether the other side ended it by an alert, which says more than an end."""
+        """Whether the other side ended it by an alert, or wanted another handshake: `why` says more than an end."""
 
     def why(self) -> tuple[Reason, str]:
         """Return why the last error of a connection to a destination came, and one clause for people."""

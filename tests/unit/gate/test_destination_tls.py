@@ -143,6 +143,22 @@ def test_another_handshake_that_is_asked_for(play: Callable[..., Played]) -> Non
     assert again == [False]
 
 
+@pytest.mark.parametrize("waits", [0.0, 0.1])
+def test_who_just_leaves_when_it_gets_no_other_handshake(play: Callable[..., Played], waits: float) -> None:
+    """B113: some servers (IIS) close in place of an alert: the same advice."""
+
+    def script(peer: Peer) -> None:
+        peer.read()
+        peer.lib.SSL_renegotiate(peer.tls)
+        peer.lib.SSL_do_handshake(peer.tls)
+        peer.sock.recv(1000)  # that it is refused
+        time.sleep(waits)
+
+    played = play(script, versions=(TLS12, TLS12))
+    played.refused(Reason.UPSTREAM_TLS)
+    assert b"it may want a client certificate, see 'inspect: never'" in played.said
+
+
 @pytest.mark.parametrize("version", [TLS12, TLS13])
 def test_a_server_that_does_not_know_the_name(play: Callable[..., Played], version: int) -> None:
     """RFC 6066 section 3, issue 6: who only warns of it goes on, with a certificate that counts."""
