@@ -15,7 +15,7 @@ from _socket import AF_UNIX, SHUT_WR, SOCK_CLOEXEC, SOCK_STREAM, socketpair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from socket import socket
     from typing import NoReturn
 
@@ -165,24 +165,33 @@ def _stop() -> NoReturn:
 def _start(
     order: Order, tool: Tool, data: bytes, life: int, channel: socket, trusted: tuple[str, tuple[str, ...]]
 ) -> Ran:
+    own = {"TIDEGATE_TASK": order.task, "TIDEGATE_TOOL": tool.name}
+    if not tool.secrets:
+        return _run(order, tool, data, life, channel, trusted, own)
     from tidegate.model.errors import TidegateError
+    from tidegate.runtime.tool_secrets import ToolSecrets
+    from tidegate.tools.program import Ran
+
+    try:
+        secrets = ToolSecrets(tool.secrets, order.state, order.environ, life)
+    except TidegateError as error:
+        return Ran("not-started", 0, b"", str(error).encode(), 0.0)
+    return secrets.cover(_run(order, tool, data, life, channel, trusted, secrets.variables | own))
+
+
+def _run(
+    order: Order,
+    tool: Tool,
+    data: bytes,
+    life: int,
+    channel: socket,
+    trusted: tuple[str, tuple[str, ...]],
+    more: Mapping[str, str],
+) -> Ran:
     from tidegate.runtime.state import make_task_folder
-    from tidegate.tools.program import NOT_STARTED, Forked, Ran, run, see_through
+    from tidegate.tools.program import NOT_STARTED, Forked, run, see_through
 
     base = make_task_folder(order.state, order.task)  # the state folder is in no task's sight
-    more = {"TIDEGATE_TASK": order.task, "TIDEGATE_TOOL": tool.name}
-    if tool.secrets:
-        from tidegate.runtime.inspection import keep_no_core
-        from tidegate.runtime.secret_sources import value_of
-        from tidegate.runtime.secret_store import load
-
-        keep_no_core()
-        try:
-            for name in tool.secrets:
-                stored = load(order.state, name)
-                more[stored.variable] = os.fsdecode(value_of(stored, order.state, order.environ, asker=life))
-        except TidegateError as error:
-            return Ran("not-started", 0, b"", str(error).encode(), 0.0)
     if tool.apply_task_hosts:
         from tidegate.runtime.tool_front import be_front
 

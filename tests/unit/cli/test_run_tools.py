@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -133,6 +134,27 @@ def test_a_secret_is_the_tools_and_never_the_tasks(product: Product) -> None:
     assert done.stdout.splitlines()[0] == str(len(value)), done.stderr
     assert value not in done.stdout + done.stderr
     assert "KEY=" not in done.stdout
+
+
+def test_a_value_that_a_tool_prints_does_not_get_to_the_task(product: Product) -> None:
+    """SRV-6, INS-5: neither in its output nor in the standard error of a failure, nor into the log; a stand-in does."""
+    code = "import base64\nsays = os.environ['KEY'] + ' ' + base64.b64encode(os.environ['KEY'].encode()).decode()\n"
+    loud = tool(f"{code}print(says)", more={"secrets": ["KEY"]})
+    fails = tool(f"{code}raise SystemExit('Authorization: Bearer ' + says)", more={"secrets": ["KEY"]})
+    declare(product, loud=loud, fails=fails, held=loud | {"apply_task_hosts": True})
+    own(product)
+    value = "sk_test_0123456789abcdefXYZ"
+    kept = product.tidegate("secret", "set", "KEY", "--host", "a.test", stdin=None, input=value)
+    assert kept.returncode == 0, kept.stderr
+    words = [word for name in ("loud", "fails", "held") for word in ("--tool", name)]
+    script = "; ".join(post(name, {}) for name in ("loud", "fails", "held"))
+    done = product.run(*words, "--", "sh", "-c", script)
+    (log,) = (product.state / "tasks").glob("*/tools.log")
+    for text in (done.stdout, done.stderr, log.read_text()):
+        assert value not in text
+        assert base64.b64encode(value.encode())[4:-4].decode() not in text
+    assert done.stdout.count("sk_test_") >= 3  # stand-ins are of the value's shape
+    assert "Authorization: Bearer sk_" in done.stdout
 
 
 def test_what_a_task_says_is_on_no_command_line(product: Product) -> None:
