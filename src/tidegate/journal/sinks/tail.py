@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tidegate.journal.sinks.record import Record
 
 BLOCK: Final = 1 << 18  # read at once; a line is far shorter
+_LOOKS: Final = 3
 _OPENS: Final = b'{"seq":'
 
 Marks = tuple[tuple[int, str], ...]
@@ -84,25 +85,32 @@ class Tail:
 
     def _find(self) -> bool:
         """Open the file that has the next line, or the oldest behind it."""
-        older = older_segments(self._folder)
-        before = [path for path in older if first_of(os.path.basename(path)) <= self._last.seq + 1]
-        for path in (*before[-1:], *older[:1], self._live):
-            try:
-                self._open(path)
-            except FileNotFoundError:
-                continue  # rotated or removed in this moment
-            return True
-        return False
+
+        def pick(older: list[str]) -> list[str]:
+            return [path for path in older if first_of(os.path.basename(path)) <= self._last.seq + 1][-1:] or older[:1]
+
+        return self._opened(pick)
 
     def _go_on(self) -> bool:
         """Open the file behind the one that is open; False where it is gone in this moment."""
-        following = [path for path in older_segments(self._folder) if first_of(os.path.basename(path)) > self._first]
-        for path in (*following[:1], self._live):
+        first = self._first
+        return self._opened(lambda older: [path for path in older if first_of(os.path.basename(path)) > first][:1])
+
+    def _opened(self, pick: Callable[[list[str]], list[str]]) -> bool:
+        """Open what is picked of the older files, or else the one that is written to.
+
+        That one may be rotated between the look and the opening: then it is not the one behind what was seen.
+        """
+        for _ in range(_LOOKS):
+            older = older_segments(self._folder)
+            path = (*pick(older), self._live)[0]
             try:
                 self._open(path)
             except FileNotFoundError:
-                continue
-            return True
+                return False  # rotated or removed in this moment
+            if path != self._live or older_segments(self._folder) == older:
+                return True
+            self.close()
         return False
 
     def _open(self, path: str) -> None:

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.sinks.rig import Log, wall
+from tidegate.journal.files import open_regular
+from tidegate.journal.sinks import tail as module
 from tidegate.journal.sinks.record import Position
 from tidegate.journal.sinks.tail import BLOCK, Tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import BufferedReader
 
     from tidegate.journal.sinks.record import Record
 
@@ -193,6 +196,32 @@ def test_rotation_behind_an_open_file(tmp_path: Path) -> None:
     assert seqs([record for record in found if record.kind != "sink.gap"]) == [
         n for n in range(3, 63) if n not in missing
     ]
+    one.close()
+    log.log.close()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_rotation_between_looking_and_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
+    """JRN-6: the file was rotated away after its name was seen: its lines are read, and are no gap."""
+    log = Log(tmp_path / "a", max_bytes=1000)
+    log.blocked(2)
+    one = tail(log)
+    found = all_of(one) if begun else []
+    if begun:
+        log.blocked(8)  # the one that is open is rotated away
+    looks: list[str] = []
+
+    def rotated_meanwhile(path: str) -> BufferedReader:
+        if path == str(live(log)) and not looks:
+            looks.append(path)
+            log.blocked(8)
+        return open_regular(path)
+
+    monkeypatch.setattr(module, "open_regular", rotated_meanwhile)
+    found += all_of(one)
+    found += all_of(one)
+    assert looks
+    assert seqs(found) == list(range(1, log.log.head.seq + 1))
     one.close()
     log.log.close()
 
