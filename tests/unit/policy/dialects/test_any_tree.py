@@ -176,7 +176,7 @@ def toml(tree: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_every_tree_is_answered(name: str, data: st.DataObject) -> None:
     """POL-2, POL-15: errors, or a policy that loads, with no profile but Kule's and everything else denied."""
     tree = data.draw(changed(WHOLE[name]))
@@ -203,7 +203,7 @@ def test_any_bytes_are_answered(data: bytes, name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if DIALECTS[name].form != TOML])
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_what_is_recognised_is_what_its_name_reads(name: str, data: st.DataObject) -> None:
     """POL-15: `--policy FILE` and `--dialect NAME` agree."""
     text = json.dumps(data.draw(changed(WHOLE[name]))).encode("utf-8", "surrogatepass")
