@@ -75,8 +75,12 @@ def test_its_time_ends_it_and_all_of_its_group(tmp_path: Path) -> None:
         "import subprocess,sys,time\np=subprocess.Popen(['sleep','1000'])\n"
         f"open({str(pid_file)!r},'w').write(str(p.pid))\nprint('x',flush=True)\ntime.sleep(1000)"
     )
-    ran = python(code, seconds=3.0)
-    assert (ran.why, ran.status, ran.output) == ("timeout", -9, b"x\n")
+    for seconds in (2.0, 10.0, 60.0):  # a machine with much to do may not have got there in two
+        ran = python(code, seconds=seconds)
+        assert (ran.why, ran.status) == ("timeout", -9)
+        if ran.output:
+            break
+    assert ran.output == b"x\n"
     until(lambda: not os.path.exists(f"/proc/{pid_file.read_text()}/exe") or _is_dead(pid_file.read_text()))
 
 
