@@ -77,6 +77,31 @@ def test_blocks_do_not_cut_lines(tmp_path: Path) -> None:
     assert list(newest(str(written.folder))) == list(read(str(written.folder)))[::-1]
 
 
+@pytest.mark.parametrize("at", [1, 5, 40, 60])
+def test_a_file_that_is_put_aside_while_it_is_read_loses_no_line(log: Written, at: int) -> None:
+    """JRN-4: what stood there when a reader began is read to its end, whatever the writer does with the files."""
+    folder = str(log.folder)
+    for reader, whole in ((read, range(1, 61)), (newest, range(60, 0, -1))):
+        there = len(list(read(folder)))
+        lines = reader(folder)
+        seen = [next(lines)["seq"] for _ in range(at)]
+        log.write(40, max_bytes=3000)  # the files begin anew several times
+        seen += [line["seq"] for line in lines]
+        assert [seq for seq in seen if seq <= 60] == list(whole)
+        assert sorted(seen) == list(range(1, len(seen) + 1))
+        assert len(seen) >= there
+
+
+def test_the_oldest_may_go_while_it_is_read(log: Written) -> None:
+    """JRN-5: what made room is left out; what is behind it comes."""
+    folder = str(log.folder)
+    oldest, second = older_segments(folder)[:2]
+    lines = newest(folder)
+    assert next(lines)["seq"] == 60
+    Path(oldest).unlink()
+    assert [line["seq"] for line in lines] == list(range(59, first_of(Path(second).name) - 1, -1))
+
+
 def test_what_is_not_whole_is_left(log: Written) -> None:
     """A line that is being written is not shown yet, nor one that is no JSON."""
     with log.live.open("ab") as file:
