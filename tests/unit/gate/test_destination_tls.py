@@ -15,6 +15,8 @@ from tests.certificates import Made
 from tests.unit.gate.inside import Inside, answer, get, inside
 from tests.unit.gate.peer import FAIL_IF_NO_CERT, NAME_FATAL, NAME_WARNING, VERIFY_PEER, Peer, playing
 from tests.unit.gate.test_inner_streams import GET, Talk
+from tidegate.gate import inner_streams
+from tidegate.gate.origin import TURN
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
 
@@ -321,9 +323,13 @@ def test_records_of_any_size_are_one_answer(play: Callable[..., Played], size: i
     assert played.whole
 
 
+@pytest.mark.parametrize("turn", [TURN, -1.0])  # the second: each piece of a read is sent before the next is heard
 @pytest.mark.parametrize("ends", ["said", "cut", "forged"])
-def test_a_stream_whose_destination_ends_has_no_end(lab: Lab, inside: Start, tmp_path: Path, ends: str) -> None:
-    """GAT-4, RFC 9113 section 5.4: over HTTP/2 it is reset, however the connection behind it ended."""
+def test_a_stream_whose_destination_ends_has_no_end(
+    lab: Lab, inside: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str, turn: float
+) -> None:
+    """GAT-4, RFC 9113 section 5.4: over HTTP/2 it is reset behind all that came, however the connection ended."""
+    monkeypatch.setattr(inner_streams, "TURN", turn)
 
     def script(peer: Peer) -> None:
         conn = H2Connection(H2Configuration(client_side=False))

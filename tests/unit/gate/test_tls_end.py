@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import socket
 import ssl
 import time
@@ -262,6 +263,18 @@ def test_who_says_a_lot_and_nothing_plain_is_ended(spoken: tuple[TlsEnd, Speaker
     end.wake(IN)
     with pytest.raises(OSError, match="nothing of it plain"):
         end.recv(100)
+
+
+def test_what_was_read_is_not_lost_to_an_alert_that_nobody_takes(pair: Pair) -> None:
+    """GAT-5: data, a forged record and a closed socket in one: the data is told, and then what is wrong."""
+    pair.client.sendall(b"last")
+    os.write(pair.client.fileno(), b"\x17\x03\x03\x00\x20" + bytes(32))
+    pair.client.close()
+    pair.end.wake(IN | ENDED)
+    assert pair.end.recv(100) == b"last"
+    assert pair.end.ended
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        pair.end.recv(100)
 
 
 class Written:
