@@ -227,10 +227,19 @@ def sweep_tasks(state: str) -> None:
             if _is_written(os.path.join(folder, LOG_NAME)):
                 continue
             for file in os.listdir(folder):
-                os.unlink(os.path.join(folder, file))
+                _remove(os.path.join(folder, file))
             os.rmdir(folder)
         except OSError:
             continue
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except IsADirectoryError:  # of a tool's program, where everything that would have removed it was killed
+        from shutil import rmtree
+
+        rmtree(path)
 
 
 def _is_written(path: str) -> bool:

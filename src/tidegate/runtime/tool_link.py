@@ -141,9 +141,21 @@ def _be_keeper(front: int, channel: socket, life: int, log: str, order: Order, t
         keeper = Keeper(channel, life, tools, start)
         with suppress(SystemExit):
             keeper.serve()
+        _clear(os.path.dirname(log))
         os.write(life, json.dumps(keeper.counts).encode("ascii"))
     finally:
         os._exit(0)
+
+
+def _clear(base: str) -> None:
+    """Remove the folders of programs whose workers were ended with them."""
+    import shutil
+
+    from tidegate.tools.program import PREFIX
+
+    for name in os.listdir(base):
+        if name.startswith(PREFIX):
+            shutil.rmtree(os.path.join(base, name), ignore_errors=True)
 
 
 def _told(life: int) -> tuple[str, tuple[str, ...]]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MOST_ERRORS = 64 << 10  # bytes of standard error that are kept; the rest is read and forgotten
+PREFIX = "tool-"  # of the name of a program's folder
 NOT_STARTED = 125  # the exit status of what could not start a program; as env(1) and docker(1) have it
 _PIECE = 1 << 16
 _AFTER = 0.5  # seconds in which what a program left behind may hold its output open
@@ -108,7 +109,7 @@ def see_through(
     """Begin something in a fresh folder, see it to its end, and return how that went; see `run`."""
     began = time.monotonic()
     try:
-        folder = tempfile.mkdtemp(prefix="tool-", dir=base)
+        folder = tempfile.mkdtemp(prefix=PREFIX, dir=base)
     except OSError as error:
         return Ran("not-started", 127, b"", f"{base}: {os.strerror(error.errno or 5)}".encode(), 0.0)
     try:

@@ -121,6 +121,7 @@ def test_a_tool_does_not_outlive_its_task(product: Product, how: str) -> None:
     until(lambda: not os.path.exists(f"/proc/{pid}"))
     if how != "SIGKILL":
         assert [one["result"] for one in called(product)] == ["cancelled"]
+        assert list((product.state / "tasks").glob("*/tool-*")) == []
 
 
 def test_a_secret_is_the_tools_and_never_the_tasks(product: Product) -> None:

@@ -118,6 +118,7 @@ def test_the_sweep_keeps_the_newest_and_the_living(tmp_path: Path, monkeypatch: 
     for name in ("a", "b", "c", "d"):
         folder = state.make_task_folder(str(tmp_path), name)
         Path(folder, state.LOG_NAME).write_text("{}\n")
+        Path(folder, "tool-x", "deep").mkdir(parents=True)  # what a tool left whose keeper was killed (SRV-6)
     with open(tmp_path / "tasks" / "a" / state.LOG_NAME) as living:
         fcntl.flock(living, fcntl.LOCK_SH)
         state.sweep_tasks(str(tmp_path))

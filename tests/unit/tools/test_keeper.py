@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import socket
-import tempfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -103,8 +102,14 @@ class Kept:
 
 
 def _start(one: Tool, data: bytes, life: int) -> Any:
-    base = tempfile.gettempdir()
+    base = os.environ["TOOLS_BASE"]
     return run(one.command, one.command[0], data, {}, seconds=one.timeout_seconds, most=1000, base=base, life=life)
+
+
+@pytest.fixture(autouse=True)
+def _base(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where programs have their folders; those of programs that are ended with their workers stay there."""
+    monkeypatch.setenv("TOOLS_BASE", str(tmp_path_factory.mktemp("base")))
 
 
 @pytest.fixture
