@@ -110,9 +110,16 @@ def parse_query(raw: bytes, kind: type[_T]) -> _T:
             raise ApiError(400, f"the query has {name[:60]!r} twice")
         found[name] = value
     try:
-        return msgspec.convert(found, type=kind, strict=False)
+        query = msgspec.convert(found, type=kind, strict=False)
     except msgspec.ValidationError as error:
         _refuse(error, kind, "the query")
+    for name, value in found.items():
+        if getattr(query, name) is None:  # msgspec takes the word null for a parameter that was left out
+            fix = "leave it out"
+            raise ApiError(
+                400, f"the query is not as expected at $.{name}: {value!r} is no value", fix=fix, code="invalid"
+            )
+    return query
 
 
 def _no_name_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -93,6 +93,9 @@ def test_any_bytes_are_a_value_or_one_error(body: bytes) -> None:
         (b"limit=", "at $.limit"),
         (b"limit", "NAME=VALUE"),
         (b"limit=1&&living=true", "NAME=VALUE"),
+        (b"living=null", "at $.living"),
+        (b"living=NULL", "at $.living"),
+        (b"living=", "at $.living"),
         (b"limit=1&limit=1", "'limit' twice"),
         (b"Limit=1", "'Limit' at $"),
         (b"folder=%ff", "percent-encoded UTF-8"),
@@ -112,6 +115,7 @@ def test_good_queries_are_read() -> None:
     """The neighbours: nothing at all, numbers, booleans, percent-encoding."""
     assert parse_query(b"", Query) == Query()
     assert parse_query(b"limit=9&living=true&folder=%2Fa+b%C3%A4", Query) == Query(9, living=True, folder="/a bä")
+    assert parse_query(b"folder=null", Query) == Query(folder="null")
 
 
 @pytest.mark.parametrize(
