@@ -24,6 +24,9 @@ SKIPPED = (
     "journal/verify", "runtime/ssh_", "runtime/ask",
 )  # fmt: skip
 
+# A command's docstring is its --help, which a person reads while it runs.
+_COMMAND = b"\nimport click\n"
+
 
 def bundle_path(environment: str) -> str:
     """Return where the bundle of an environment is; its name carries the version whose bytecode it holds."""
@@ -48,7 +51,10 @@ def write_bundle(folder: str, environment: str) -> None:
                 continue
             found = os.stat(path)
             with open(path, "rb") as file:
-                code = compile(_bare(file.read()), path, "exec", dont_inherit=True)
+                text = file.read()
+            if _COMMAND in text:
+                continue
+            code = compile(_bare(text), path, "exec", dont_inherit=True)
             package = name == "__init__.py"
             dotted = relative[: -len("/__init__.py") if package else -len(".py")].replace(os.sep, ".")
             codes.append(marshal.dumps(code))

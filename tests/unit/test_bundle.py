@@ -82,3 +82,23 @@ def test_it_holds_what_run_and_its_gate_import() -> None:
         del sys.path[0]
     for module in SKIPPED:
         assert list((ROOT / "src" / "tidegate").glob(f"{module}*")), module
+
+
+def test_a_command_keeps_its_help(tmp_path: Path) -> None:
+    """HLD-16: docstrings are left out of the bundle, but a command's is what `--help` prints, also one that is new.
+
+    Its neighbour that is no command comes from the bundle.
+    """
+    clone = Clone(tmp_path)
+    command = clone.module.parent / "fresh.py"
+    command.write_text('import os\nimport click\n\n\n@click.command()\ndef fresh() -> None:\n    """What it does."""\n')
+    package = clone.environment / "lib" / f"python{VERSION}" / "site-packages" / "click.py"
+    package.write_text("def command():\n    return lambda called: called\n")
+    clone.module.write_text(
+        "def main(argv):\n    from tidegate.cli.fresh import fresh\n    print(fresh.__doc__)\n    return 0\n"
+    )
+    clone.bundle()
+    assert clone.start() == ["What", "it", "does."]
+    clone.say("neighbour")
+    clone.bundle()
+    assert clone.start() == ["neighbour", "Bundle"]

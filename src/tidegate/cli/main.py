@@ -19,6 +19,9 @@ usage: tidegate COMMAND ...
   policy diff A B            what B lets through that A does not
   policy trust               trust this folder's tidegate.yaml as it is now
   policy test FILE           expected verdicts, for CI
+  policy import FILE         the policy that a file of another product becomes
+  policy learn TASK          a policy of what a task did
+  policy new-hosts LOG       what a run reached that a policy does not name, for CI
   events                     the record of a task
   serve                      the server: tasks that live on, questions, one record of all
   task create|list|show|phase|end

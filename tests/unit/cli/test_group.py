@@ -25,6 +25,7 @@ def test_every_command_is_there() -> None:
     policy = find_command("policy")
     assert isinstance(policy, click.Group)
     assert {"check", "explain", "diff", "test"} <= set(policy.commands)
+    assert [name for name in policy.commands if f"  policy {name} " not in USAGE] == ["untrust"]  # beside trust
 
 
 def test_only_the_module_of_the_named_command_is_imported() -> None:
