@@ -48,7 +48,7 @@ FILES = {
     "codex": (
         "config.toml",
         (
-            "[permissions.w.network]\nenabled = true\n[permissions.w.network.domains]\n"
+            "default_permissions = 'w'\n[permissions.w.network]\nenabled = true\n[permissions.w.network.domains]\n"
             '"**.a.test" = "allow"\n"evil.a.test" = "deny"\n'
         ),
         (YES, YES, YES, NO, NO),
@@ -102,7 +102,7 @@ def test_the_file_itself_is_the_policy(product: Product, name: str) -> None:
 
 def test_limited_is_reading(product: Product) -> None:
     """POL-15: `mode = "limited"` of Codex lets GET pass and refuses POST."""
-    config = '[permissions.w.network]\nenabled = true\nmode = "limited"\nallowed_domains = ["a.test"]\n'
+    config = '[network_proxy]\nenabled = true\nmode = "limited"\nallowed_domains = ["a.test"]\n'
     path = write(product, "config.toml", config)
     done = product.run("--policy", path, "--", "sh", "-c", f"{CURL} http://a.test/; {CURL} -X POST http://a.test/")
     assert done.stdout.split() == [YES, NO]

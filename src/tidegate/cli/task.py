@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tidegate.cli.main import say
+from tidegate.cli.once import once
 from tidegate.model.errors import UsageError
 from tidegate.model.host import bracketed
 from tidegate.model.issue import issue_of
@@ -46,11 +47,9 @@ def _ask(verb: str, **order: Any) -> Any:
 @click.option("--name", default="", metavar="NAME", help="What people call it.")
 @click.option("--issue", default="", metavar="KEY", help="Its end is a comment on this issue (docs/sinks.md).")
 @click.option("--folder", default=".", metavar="FOLDER", help="Where its commands run; this folder when left out.")
-@click.option(
-    "--policy", default="", metavar="FILE", help="This policy in place of profile, presets and your own allows."
-)
-@click.option("--profile", default="", metavar="NAME", help="balanced, careful, closed or audit.")
-@click.option("--registries", default="", metavar="MODE", help="As of `run`.")
+@once("--policy", metavar="FILE", help="This policy in place of profile, presets and your own allows.")
+@once("--profile", metavar="NAME", help="balanced, careful, closed or audit.")
+@once("--registries", metavar="MODE", help="As of `run`.")
 @click.option("--allow", multiple=True, metavar="HOST[:PORT]", help="Let this host through.")
 @click.option("--deny", multiple=True, metavar="HOST[:PORT]", help="Never let it through.")
 @click.option("--ask-for", multiple=True, metavar="HOST[:PORT]", help="A person is asked about it.")

@@ -13,6 +13,7 @@ import click
 
 from tidegate.addresses.admission import admit
 from tidegate.addresses.surroundings import Surroundings
+from tidegate.cli.once import once
 from tidegate.gate.hosts import hosts_addresses
 from tidegate.gate.interfaces import own_addresses
 from tidegate.model.decision import Decision
@@ -45,13 +46,13 @@ def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options by which `run` finds its policy."""
     for option in reversed(
         (
-            click.option("--policy", "policy_file", metavar="FILE", default="", help="This policy, as run takes it."),
+            once("--policy", "policy_file", metavar="FILE", help="This policy, as run takes it."),
             click.option("--allow", multiple=True, metavar="HOST[:PORT]", help="As with run."),
             click.option("--deny", multiple=True, metavar="HOST[:PORT]", help="As with run."),
             click.option("--ask-for", multiple=True, metavar="HOST[:PORT]", help="As with run."),
-            click.option("--profile", metavar="NAME", default="", help="As with run."),
-            click.option("--registries", metavar="MODE", default="", help="As with run."),
-            click.option("--harness", metavar="NAME|FILE", default="", help="As with run, for the agent's command."),
+            once("--profile", metavar="NAME", help="As with run."),
+            once("--registries", metavar="MODE", help="As with run."),
+            once("--harness", metavar="NAME|FILE", help="As with run, for the agent's command."),
             click.option("--trust-folder", is_flag=True, help="Use this folder's tidegate.yaml."),
             click.option("--no-folder-policy", is_flag=True, help="Leave this folder's tidegate.yaml aside."),
         )

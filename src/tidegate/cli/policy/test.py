@@ -6,6 +6,7 @@ import os
 
 import click
 
+from tidegate.cli.once import once
 from tidegate.cli.policy.expectations import read_expectations
 from tidegate.cli.policy.options import judge_of, policy_of_file, warn
 from tidegate.model.errors import EXIT_CHECK_FAILED, UsageError
@@ -16,7 +17,7 @@ from tidegate.runtime.policy_sources import read_policy_file
 
 @click.command()
 @click.argument("file", metavar="FILE")
-@click.option("--policy", "policy_file", metavar="FILE", default="", help="Test this policy, not the one FILE names.")
+@once("--policy", "policy_file", metavar="FILE", help="Test this policy, not the one FILE names.")
 def test(*, file: str, policy_file: str) -> int:
     """Ask a policy for the verdicts that FILE expects. Exit status 1 when one is another.
 

@@ -1,7 +1,8 @@
 """Codex: the network part of a config.toml; its configuration reference and its network proxy.
 
 * `[permissions.NAME.network]` with `domains` (`"host" = "allow"|"deny"`), and the older `allowed_domains` and
-  `denied_domains`, there or in `[network_proxy.policy]`. `default_permissions` says which NAME.
+  `denied_domains`, there or in `[network_proxy.policy]`. `default_permissions` says which NAME, and
+  Codex does not start where it names none of them, or there are profiles and it is not there.
 * A host is exact; `*.x` is any depth below x and never x itself; `**.x` is x too; `*` is every host, in allows only.
   Denies win; what nothing allows is denied. A port in a pattern is dropped there: every pattern is for any port.
 * Without `enabled = true` there is no network. `mode = "limited"`: GET, HEAD and OPTIONS alone.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tidegate.model.errors import UsageError
 from tidegate.model.verdict import Verdict
 from tidegate.policy.dialects.draft import keys_of, value_of
 from tidegate.policy.dialects.patterns import NEVER, OTHER, OWN, PRIVATE, kind_of, plain, split
@@ -88,12 +90,30 @@ def read(draft: Draft, root: Node) -> None:
     if not found:
         return
     names = {name: name for name in found}
+    if not draft.wanted.select:
+        _refuse_unchosen(draft, root, default, [name for name in names if name != "network_proxy"])
     chosen = default if default in found and not draft.wanted.select else draft.choose("profile", "profiles", names)
     for name, (node, part) in found.items():
         if name == chosen:
             draft.take(part)
         else:
             draft.drop(node, f"permissions.{name}", "it is another profile; --select NAME takes it")
+
+
+def _refuse_unchosen(draft: Draft, root: Node, default: str, profiles: list[str]) -> None:
+    """Refuse what Codex does not start with: profiles of which none is chosen, and a choice that is none of them.
+
+    Raises:
+        UsageError: for that.
+    """
+    if default in profiles or not (default or profiles) or draft.wanted.first:
+        return
+    place = draft.read.source((value_of(root, "default_permissions") or root).mark)
+    named = f"default_permissions names no profile of the file, {on_screen(default)!r}"
+    what = named if default else "no default_permissions says which profile counts"
+    shown = ", ".join(on_screen(name) for name in profiles[:8]) or "NAME"
+    fix = f"write 'default_permissions = \"NAME\"', or tidegate policy import --select NAME, one of: {shown}"
+    raise UsageError(f"{place}: {what}, and Codex does not start with that", fix=fix)
 
 
 def _profile(draft: Draft, name: str, node: Node) -> None:

@@ -63,7 +63,7 @@ def read(draft: Draft, root: Node) -> None:
         for at, item in enumerate(draft.read.items(value, "'repos'", "write a list of repositories")):
             part = draft.part()
             path = _repository(part, item, f"'repos[{at}]'")
-            if path in found:
+            if path.rstrip("/") in {one.rstrip("/") for one in found}:
                 draft.read.wrong(item, "a repository twice", path, "keep one of them")
             elif path:
                 found[path] = part

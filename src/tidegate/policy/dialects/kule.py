@@ -25,6 +25,7 @@ from tidegate.policy.dialects.imported import BOTH, EXACTLY, Line
 from tidegate.policy.dialects.patterns import NEVER, OTHER, kind_of
 from tidegate.policy.document import Mapping, Scalar, Sequence
 from tidegate.policy.positions import on_screen
+from tidegate.policy.suggest import nearest
 
 if TYPE_CHECKING:
     from tidegate.policy.dialects.draft import Draft
@@ -35,6 +36,7 @@ KEYS: Final = ("profile", "rules", "remembered", "flags")
 _EFFECT: Final = "net.connect"
 _VERDICTS: Final = {"pass": Verdict.ALLOW, "ask": Verdict.ASK, "refuse": Verdict.DENY}
 _FLAGS: Final = {"--no-network": "offline", "--open-network": "open"}
+_WRITE_EFFECT: Final = f"write 'effect: {_EFFECT}'"
 _ELSEWHERE: Final = "it says nothing of the network"
 
 
@@ -66,7 +68,9 @@ def read(draft: Draft, root: Node) -> None:
         _remembered(draft, item, asked)
     for flag in flags:
         hold = _FLAGS.get(flag.text, "")
-        if not hold:
+        if not hold and nearest(flag.text, _FLAGS):
+            draft.read.wrong(flag, "no flag of Kule's", flag.text, f"write {nearest(flag.text, _FLAGS)}")
+        elif not hold:
             draft.aside(flag, "flags", _ELSEWHERE)
         elif draft.without_gate and draft.without_gate != hold:
             draft.read.wrong(flag, "--no-network together with --open-network", flag.text, "keep one of them")
@@ -90,8 +94,11 @@ def _profile(draft: Draft, node: Node) -> None:
 
 def _rule(draft: Draft, node: Node, asked: set[str]) -> None:
     effect = value_of(node, "effect")
-    if isinstance(effect, Scalar) and effect.text != _EFFECT:
-        draft.aside(effect, "rules", _ELSEWHERE)
+    if isinstance(effect, Scalar) and effect.text != _EFFECT and keys_of(node).count("effect") == 1:
+        if "*" in effect.text or effect.text.lower().startswith("net"):
+            draft.read.wrong(effect, "what this effect says of the network would be lost", effect.text, _WRITE_EFFECT)
+        else:
+            draft.aside(effect, "rules", _ELSEWHERE)
         return
     host, verdict, port = None, None, ""
     before = draft.read.problems.count

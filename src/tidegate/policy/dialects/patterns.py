@@ -51,6 +51,7 @@ def kind_of(host: str) -> str:
     if literal.packed is None:
         return OTHER
     address = ip_address(literal.packed)
+    address = getattr(address, "ipv4_mapped", None) or address
     if address.is_loopback:
         return OWN
     never = address.is_link_local or address.is_multicast or address.is_unspecified or literal.text in _METADATA

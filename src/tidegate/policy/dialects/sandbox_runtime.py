@@ -128,6 +128,7 @@ def _range(draft: Draft, item: Scalar, where: str) -> None:
         draft.note(item, where, "narrower", ["private: never"], "ranges cannot be named; all of them are refused")
     elif network.num_addresses == 1:
         address = ip_address(network.network_address)
+        address = getattr(address, "ipv4_mapped", None) or address
         draft.rules(item, where, Verdict.DENY, [f"[{address}]" if address.version == 6 else str(address)])
     else:
         draft.read.wrong(

@@ -31,7 +31,8 @@ FILES = {
     ),
     "sandbox-runtime": json.dumps({"network": {"allowedDomains": ALLOW}}),
     "claude": json.dumps({"sandbox": {"network": {"allowedDomains": ALLOW}}}),
-    "codex": "[permissions.w.network]\nenabled = true\nallowed_domains = " + json.dumps(ALLOW),
+    "codex": "default_permissions = 'w'\n[permissions.w.network]\nenabled = true\nallowed_domains = "
+    + json.dumps(ALLOW),
     "smokescreen": "services: [{name: s, action: enforce, allowed_domains: [exact.test, port.test, '*.below.test']}]",
     "gh-aw": "on: push\nnetwork: {allowed: [exact.test, port.test, '*.below.test']}\n",
 }

@@ -38,7 +38,7 @@ def test_the_older_tables() -> None:
     older = '[network_proxy]\nenabled = true\n[network_proxy.policy]\nallowed_domains = ["a.test", "*.x.org"]\n'
     older += 'denied_domains = ["evil.x.org"]\n'
     assert allowed(took(older), ["a.test:1", "b.x.org:1", "evil.x.org:1"]) == {"a.test:1", "b.x.org:1"}
-    listed = '[permissions.w.network]\nenabled = true\nallowed_domains = ["a.test"]\n'
+    listed = 'default_permissions = "w"\n[permissions.w.network]\nenabled = true\nallowed_domains = ["a.test"]\n'
     assert allowed(took(listed), ["a.test:1", "x.org:1"]) == {"a.test:1"}
 
 
@@ -99,7 +99,7 @@ def test_which_profile() -> None:
     """POL-15: the default's, or the one that is selected; a built-in default takes none of them."""
     two = '[permissions.w.network]\nenabled = true\nallowed_domains = ["a.test"]\n'
     two += '[permissions.v.network]\nenabled = true\nallowed_domains = ["x.org"]\n'
-    with pytest.raises(UsageError, match="has 2 profiles, and nothing says which"):
+    with pytest.raises(UsageError, match=r"Codex does not start with that.*one of: w, v"):
         took(two)
     places = ["a.test:1", "x.org:1"]
     assert allowed(took('default_permissions = "v"\n' + two), places) == {"x.org:1"}
@@ -126,7 +126,9 @@ def test_what_is_wrong_is_an_error_with_its_place(text: str, said: str) -> None:
     (line,) = refused(text)
     assert said in line
     assert line[0].isdigit()
-    took('[permissions.w]\nextends = ":workspace"\n[permissions.w.network]\nenabled = true\n')
+    took(
+        'default_permissions = "w"\n[permissions.w]\nextends = ":workspace"\n[permissions.w.network]\nenabled = true\n'
+    )
 
 
 PATTERNS = st.builds(lambda star, name: star + name, st.sampled_from(("", "*.", "**.")), names)
@@ -155,3 +157,18 @@ def test_it_allows_exactly_what_codex_allows(allow: dict[str, str], deny: dict[s
         return enabled and any(matches(one, host) for one in said if said[one] == "allow")
 
     holds_to(took(config({**allow, **deny}, f"enabled = {str(enabled).lower()}")), oracle)
+
+
+def test_profiles_of_which_none_is_chosen() -> None:
+    """POL-15: Codex does not start without `default_permissions`, nor with one that is no profile; no other counts."""
+    profile = config({"a.test": "allow"})
+    unchosen = profile.partition("\n")[2]
+    for text in (unchosen, f'default_permissions = "strict"\n{unchosen}'):
+        with pytest.raises(UsageError, match="Codex does not start"):
+            took(text)
+        assert allowed(took(text, select="w"), ["a.test:443"]) == {"a.test:443"}
+    assert allowed(took(profile), ["a.test:443"]) == {"a.test:443"}
+    older = '[network_proxy]\nenabled = true\n[network_proxy.policy]\nallowed_domains = ["a.test"]\n'
+    with pytest.raises(UsageError, match="Codex does not start"):
+        took(f'default_permissions = "network_proxy"\n{older}')
+    assert allowed(took(older), ["a.test:443"]) == {"a.test:443"}

@@ -207,3 +207,11 @@ def test_it_never_allows_what_the_page_denies(allow: list[str], deny: list[str])
 
     holds_to(imported, oracle)
     assert not allowed(imported, phase=Phase.INSTALL)
+
+
+def test_one_repository_written_in_two_ways() -> None:
+    """POL-15: a final slash makes no other repository, of which the first or the last would count."""
+    one = "{path: PATH, sandbox: {network: {runtime: {allow: [HOST]}}}}"
+    entries = [one.replace("PATH", path).replace("HOST", host) for path, host in (("/a", "a.test"), ("/a/", "b.test"))]
+    (line,) = refused(f"repos: [{', '.join(entries)}]\n")
+    assert "a repository twice" in line

@@ -146,3 +146,25 @@ def test_it_never_lets_pass_what_kule_does_not(
         return not said("refuse") and (said("pass") or ("/here", host, int(port)) in remembered)
 
     assert all(oracle(place) for place in allowed(took(json.dumps(text))))
+
+
+def test_a_refusal_is_not_lost_beside_another_effect() -> None:
+    """POL-15: an effect that is there twice, or that names more of the network than ours, is no other effect."""
+    refuse = "host: a.test, verdict: refuse}]\n"
+    assert "twice" in refused(f"rules: [{{effect: files.write, effect: net.connect, {refuse}")[0]
+    for effect in ("net.*", "'*'", "Net.Connect", "network"):
+        (line,) = refused(f"profile: balanced\nrules: [{{effect: {effect}, {refuse}", "kule")
+        assert "would be lost" in line
+    assert not refused_none(f"rules: [{{effect: files.write, {refuse}")
+
+
+def refused_none(text: str) -> bool:
+    """Whether any rule came of a file that is not refused."""
+    return bool(took(text).lines)
+
+
+def test_a_slip_in_a_flag_opens_nothing() -> None:
+    """POL-15: what was to be no network is not passed over; a flag of something else is."""
+    (line,) = refused("profile: balanced\nflags: [--no-Network]\n", "kule")
+    assert line.endswith("write --no-network")
+    assert took("profile: balanced\nflags: [--verbose]\n", "kule").without_gate == ""

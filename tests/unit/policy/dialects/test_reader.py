@@ -20,7 +20,7 @@ FILES = {
     "kule": "remembered: []",
     "sandbox-runtime": '{"network": {"allowedDomains": []}}',
     "claude": '{"sandbox": {"network": {"allowedDomains": []}}}',
-    "codex": "[permissions.w.network]\nenabled = true\n",
+    "codex": "default_permissions = 'w'\n[permissions.w.network]\nenabled = true\n",
     "smokescreen": "version: v1\nservices: []\n",
     "gh-aw": "network: {allowed: [defaults]}",
 }
@@ -163,9 +163,7 @@ def test_many_entries_are_read_in_reasonable_work() -> None:
     hosts = ", ".join(f'"h{n}.test"' for n in range(3000))
     assert len(layer_of(took(f'{{"hosts": [{hosts}]}}'), Layer.COMMAND_LINE).rows) == 6000
     table = "\n".join(f'"h{n}.test" = "allow"' for n in range(20_000))
-    assert (
-        len(took(f"[permissions.w.network]\nenabled = true\n[permissions.w.network.domains]\n{table}").lines) == 40_000
-    )
+    assert len(took(f"[network_proxy]\nenabled = true\n[network_proxy.domains]\n{table}").lines) == 40_000
     domains, denies = (json.dumps([f"{letter}{n}.x.test" for n in range(10_000)]) for letter in "ab")
     service = f'{{"name": "s", "action": "open", "allowed_domains": {domains}}}'
     acl = f'{{"services": [{service}], "global_deny_list": {denies}}}'

@@ -118,3 +118,10 @@ def test_it_allows_exactly_what_the_readme_allows(allow: list[str], deny: list[s
         return not any(matches(one, host, port) for one in deny) and any(matches(one, host, port) for one in allow)
 
     holds_to(imported, oracle)
+
+
+def test_an_address_inside_of_another_one() -> None:
+    """POL-15, ADR-3: a denied `::ffff:…` denies the address in it; allowed, it is as private as that is."""
+    imported = took(settings(["a.test", "[::ffff:127.0.0.1]"], deniedResolvedAddresses=["::ffff:8.8.8.8"]))
+    assert became(imported)["::ffff:8.8.8.8"] == (EXACTLY, ("deny 8.8.8.8",))
+    assert became(imported)["[::ffff:127.0.0.1]"][0] == DROPPED
