@@ -8,6 +8,7 @@ task could write would be a way out, and is refused: by the way itself, and by e
 from __future__ import annotations
 
 import os
+import re
 import stat
 
 from tidegate.holds.mountinfo import is_within
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 FILE = "tools.yaml"
 _CODE = "tools"
 _LONGEST_LINE = 256  # BINPRM_BUF_SIZE of the kernel's include/uapi/linux/binfmts.h
+_MOST_INTERPRETERS = 5  # of one another's scripts (exec_binprm of the kernel's fs/exec.c)
+_BEFORE_A_PATH = re.compile(r"(?:[\w.-]*=|-[A-Za-z]|@)(?=/)", re.ASCII)  # --file=/x, PYTHONPATH=/x, -I/x, @/x
 _MOST_LINKS = 40  # the kernel's own (path_resolution(7))
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm", "/run/user")  # noqa: S108 - others write there, and what is there is refused
 
@@ -109,7 +112,7 @@ def fenced(order: Order, tools: Sequence[Tool], files: str) -> Order:
                         fix=f"move it out of {place!a}: its program runs outside of every hold",
                         code=_CODE,
                     )
-                users_own = users_own or _could_write(step)
+                users_own = users_own or (os.path.lexists(word) and _could_write(step))
     if users_own and files == "normal":
         raise StartError(
             "a tool's files are this user's own, and with 'files: normal' a task could change them",
@@ -120,13 +123,17 @@ def fenced(order: Order, tools: Sequence[Tool], files: str) -> Order:
 
 
 def _paths_of(tool: Tool) -> Iterator[str]:
+    """Yield what a command names by a whole path, also what is not there: a task that can make it decides what runs."""
     for word in tool.command:
-        path = word.partition("=")[2] if word.startswith("-") else word
-        if path.startswith("/") and (word is tool.command[0] or os.path.lexists(path)):
-            yield path
-    interpreter = interpreter_of(tool.command[0])
-    if interpreter:
-        yield interpreter
+        for path in _BEFORE_A_PATH.sub("", word, count=1).split(":"):
+            if path.startswith("/"):
+                yield path
+    script = tool.command[0]
+    for _ in range(_MOST_INTERPRETERS):
+        script = interpreter_of(script)
+        if not script:
+            return
+        yield script
 
 
 def interpreter_of(path: str) -> str:

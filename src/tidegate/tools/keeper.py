@@ -11,6 +11,7 @@ Rules of the file:
 
 * One connection is one process of one thread, so that a fault, a leak or an end of one is of no other.
 * What was called is with the gate before the caller has its answer, also where the task ends meanwhile.
+* Reading and looking at inputs is bounded too: by the kernel, in time of a processor.
 * The keeper alone counts: connections, runs at once, calls a minute. A worker asks, and runs nothing without a yes.
 * When the front is gone (`life` ends), or says so, everything ends: workers, programs, and what these left behind.
 """
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 MOST_CONNECTIONS = 32
 MOST_RUNS = 4
 CONNECTIONS_A_MINUTE = 1200  # each is a process: so many cost a tenth of a processor
+LOOK_SECONDS = 20.0  # of a processor, in which a worker reads and looks at inputs until it runs one
 _MESSAGE = 1 << 16
 _NOTED = "noted"
 _ROUNDS = 200  # of looks for what a program left behind: one that forks faster than it is killed is left to the kernel
@@ -160,6 +162,7 @@ class Keeper:
             prctl(PR_SET_CHILD_SUBREAPER, 1)
             for worker in self._workers.values():
                 worker.wire.close()
+            _bound(LOOK_SECONDS)
             Conversation(sock, self._tools, lambda tool, data: self._run(tool, data, wire), self._life).serve()
         finally:
             os._exit(0)
@@ -169,8 +172,10 @@ class Keeper:
         word = wire.recv(64).decode("ascii")
         if word != "go":
             return refused(word or "cancelled")
+        _bound(0)  # a run has a time of its own
         ran = self._start(tool, data, self._life)
         end_children()
+        _bound(LOOK_SECONDS)
         done = {"tool": tool.name, "result": ran.why, "status": ran.status, "in": len(data), "out": len(ran.output)}
         wire.send(json.dumps(done | {"seconds": round(ran.seconds, 3)}).encode("ascii"))
         wire.recv(64)  # whoever has the answer may end the task: what was called is said before
@@ -195,6 +200,16 @@ class _Worker:
     def kill(self) -> None:
         """End it; what it runs ends with it (PR_SET_PDEATHSIG)."""
         os.kill(self.pid, signal.SIGKILL)
+
+
+def _bound(seconds: float) -> None:
+    """Give this process so many seconds of a processor, then the kernel ends it; with 0 it has all.
+
+    The pattern of a schema may take hours to look at what a task made for that, and nothing in Python stops one that
+    looks. Timers are no child's (fork(2)), so no program is under one.
+    """
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def end_children() -> None:

@@ -120,6 +120,37 @@ def test_what_a_task_can_write_is_never_run(persons: Path, words: tuple[str, ...
     assert fenced(order(persons / "other"), [tool(*command)], "").tools == ("t",)
 
 
+@pytest.mark.parametrize(
+    "words", ["{w}/late", "--file={w}/late", "PYTHONPATH=/usr/lib:{w}/late", "-I{w}/late", "@{w}/late", "{link}"]
+)
+def test_what_a_task_could_make_is_never_run(persons: Path, words: str) -> None:
+    """SRV-6, HLD-15: an argument that is not there at the start, at a place where the task can make it."""
+    workspace = persons / "work"
+    workspace.mkdir()
+    (persons / "link").symlink_to(workspace / "late")
+    command = (PYTHON, words.format(w=workspace, link=persons / "link"))
+    with pytest.raises(StartError, match="which a task can write"):
+        fenced(order(workspace), [tool(*command)], "")
+    assert fenced(order(persons / "other"), [tool(*command)], "").tools == ("t",)
+
+
+def test_a_word_that_is_no_file_asks_for_nothing() -> None:
+    """SRV-6: an argument with a slash that no task could make changes nothing of the task's files."""
+    made = fenced(order(tool_files_home()), [tool("/bin/true", "/v1/charges", "s/=/x/", "a=b")], "")
+    assert made.strict == (os.geteuid() == 0)
+
+
+def test_what_runs_the_interpreter_counts_too(persons: Path) -> None:
+    """SRV-6, HLD-15: an interpreter may be a script itself, of the workspace's interpreter (execve(2))."""
+    workspace, script, middle = persons / "work", persons / "script", persons / "middle"
+    middle.write_text(f"#!{workspace}/sh\n")
+    script.write_text(f"#!{middle}\n")
+    with pytest.raises(StartError, match="which a task can write"):
+        fenced(order(workspace), [tool(str(script))], "")
+    middle.write_text(f"#!{middle}\n")  # in circles, which the kernel refuses to run
+    assert fenced(order(workspace), [tool(str(script))], "").tools == ("t",)
+
+
 def test_what_runs_a_script_counts_too(persons: Path) -> None:
     """SRV-6, HLD-15: a script in a safe place that an interpreter of the workspace would run."""
     workspace, script = persons / "work", persons / "script"

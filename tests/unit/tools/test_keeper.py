@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WORD = normal({"type": "object", "properties": {"wait": {"type": "string"}}})
+SLOW = normal({"type": "object", "properties": {"wait": {"type": "string", "pattern": "^(a+)+$", "maxLength": 100}}})
 WAITS = (
     "import json,os,sys,time\nd=json.load(sys.stdin)\np=d.get('wait')\n"
     "if p:\n open(p+'.'+str(os.getpid()),'w').close()\n while os.path.exists(p): time.sleep(0.02)\nprint('done')"
@@ -47,6 +49,7 @@ TOOLS = {
         tool("t", WAITS, calls_per_minute=1000),
         tool("rare", WAITS, calls_per_minute=2),
         tool("daemon", DAEMON),
+        tool("slow", WAITS).replace(input_schema=SLOW),
     )
 }
 
@@ -291,3 +294,22 @@ def test_what_is_no_connection_is_left(kept: Kept) -> None:
     kept.channel.send(b"connect")
     with kept.call("t") as sock:
         assert status(sock) == 200
+
+
+def test_a_look_at_an_input_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SRV-6: a pattern that would look for hours takes its connection's process with it, and nothing else."""
+    monkeypatch.setattr(keeper, "LOOK_SECONDS", 0.5)
+    kept = Kept()
+    try:
+        with kept.call("slow", wait="a" * 90 + "!") as sock:
+            with suppress(ConnectionResetError):
+                assert sock.recv(65536) == b""
+        for _ in range(3):  # it is a bound, and no end of the others
+            with kept.call("slow", wait="") as sock:
+                assert status(sock) == 422
+        with kept.call("t") as sock:
+            assert status(sock) == 200
+            assert status(kept.call("t", sock)) == 200
+        assert [kept.report()["result"] for _ in range(2)] == ["ok", "ok"]
+    finally:
+        kept.close()
