@@ -301,9 +301,8 @@ def test_a_look_at_an_input_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper, "LOOK_SECONDS", 0.5)
     kept = Kept()
     try:
-        with kept.call("slow", wait="a" * 90 + "!") as sock:
-            with suppress(ConnectionResetError):
-                assert sock.recv(65536) == b""
+        with kept.call("slow", wait="a" * 90 + "!") as sock, suppress(ConnectionResetError):
+            assert sock.recv(65536) == b""
         for _ in range(3):  # it is a bound, and no end of the others
             with kept.call("slow", wait="") as sock:
                 assert status(sock) == 422
