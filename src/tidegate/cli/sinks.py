@@ -33,7 +33,14 @@ def sinks(context: click.Context, *, as_json: bool) -> int:
 @click.argument("url", metavar="URL")
 @click.option("--key-file", metavar="FILE", default="", help="Its key, token or user:password; only you can read it.")
 @click.option("--type", "types", metavar="TYPE", multiple=True, help="Only these: net.blocked, task.* (repeatable).")
-@click.option("--min", "least", metavar="SEVERITY", default="info", help="critical, error, warning, notice or info.")
+@click.option(
+    "--min",
+    "least",
+    metavar="SEVERITY",
+    type=click.Choice(("critical", "error", "warning", "notice", "info")),
+    default="info",
+    help="critical, error, warning, notice or info.",
+)
 @click.option("--ca", metavar="FILE", default="", help="What verifies it in place of the system's roots, as PEM.")
 @click.option("--key-header", metavar="NAME", default="", help="Send the key in this header.")
 @click.option("--clear", is_flag=True, help="Plain http, tcp or udp to another machine: others can read it.")

@@ -53,6 +53,10 @@ def test_mistakes_are_one_line(whole: Whole, tmp_path: Path, capsys: pytest.Capt
         (["set", "x", "syslog+udp://h.test"], 2, "--clear"),
         (["set", "x", "otlp+https://h.test", "--ca", path], 2, "PEM"),
         (["set", "x", "otlp+https://h.test", "--ca", "/none"], 2, "cannot be read"),
+        (["set", "x", "otlp+https://h.test", "--min", "loud"], 2, "'warning'"),
+        (["set", "x", "otlp+https://h.test", "--type", "net.block"], 2, "did you mean net.blocked?"),
+        (["set", "x", "h.test:514"], 2, "or syslog+tls://HOST"),
+        (["set", "x", "gopher://h.test"], 2, "or syslog+tls://HOST"),
         (["remove", "x"], 1, "there is no sink"),
     ):
         assert main(["sinks", *words]) == status, words

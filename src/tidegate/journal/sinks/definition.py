@@ -111,6 +111,8 @@ def check(definition: Definition, *, key: bytes | None) -> None:
         raise UsageError(f"a sink cannot be called {ascii(definition.name)[:60]}", fix="small letters, digits and -")
     if len(definition.url) > LONGEST_URL or not definition.url.isascii() or not definition.url.isprintable():
         raise UsageError("the address of a sink has characters that it cannot have", fix="write them as %XX")
+    if definition.kind == WEBHOOK and not definition.url.lower().startswith(("https://", "http://")):
+        raise UsageError("the address says no kind of sink that there is", fix=_ADDRESSES)
     wanted(list(definition.kinds), definition.least)
     if definition.kind == JIRA and (definition.kinds or definition.least != "info"):
         raise UsageError("an issue is told of ends of tasks only", fix="leave types and min out")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.journal.chain import GENESIS
 from tidegate.journal.line import timestamp
+from tidegate.journal.sinks.kinds import check_kind
 from tidegate.model.errors import UsageError
 from tidegate.model.value import Value
 
@@ -30,9 +31,7 @@ _KINDS: Final = {
     "server.started": 6, "server.stopped": 6,
 }  # fmt: skip
 _FAMILIES: Final = {"question": 5, "answer": 5, "rule": 5, "settings": 5, "token": 5, "sink": 5, "secret": 5}
-_PATTERN_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz.-*")
 _MOST_KINDS = 50
-_LONGEST_KIND = 60
 _ID_DIGITS = 16  # of the hash: what tells two logs apart that count alike
 
 
@@ -128,9 +127,7 @@ def wanted(kinds: list[str], least: str) -> Wanted:
     if len(kinds) > _MOST_KINDS:
         raise UsageError(f"{len(kinds)} types are too many", fix=f"at most {_MOST_KINDS}")
     for kind in kinds:
-        family = kind.removesuffix(".*")
-        if not 0 < len(kind) <= _LONGEST_KIND or not set(kind) <= _PATTERN_LETTERS or "*" in family:
-            raise UsageError(f"{ascii(kind)[:80]} is no type of the log", fix="such as net.blocked, or task.*")
+        check_kind(kind)
     return Wanted(tuple(kinds), least)
 
 
