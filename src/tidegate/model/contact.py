@@ -6,6 +6,7 @@ host is text that was never checked, and `reason` may be a word of another versi
 
 from __future__ import annotations
 
+from tidegate.model.tools import NAME, PORT, RULE, SOURCE
 from tidegate.model.value import Value
 from tidegate.model.verdict import How, Phase
 
@@ -34,3 +35,8 @@ class Contact(Value, hot=True):
     def passed(self) -> bool:
         """Whether bytes could move, outward."""
         return self.how is not How.REFUSED and self.how is not How.PUBLISHED
+
+    @property
+    def of_tools(self) -> bool:
+        """Whether it is a connection to the task's own tools (`run --tool`), which no policy names (SRV-6)."""
+        return (self.source, self.name, self.host, self.port) == (SOURCE, RULE, NAME, PORT)

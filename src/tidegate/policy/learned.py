@@ -5,7 +5,7 @@ Rules of the file:
 * A place is a phase, a canonical host and a port. It is learned when bytes moved there, and not otherwise: what was
   only tried is what a task wanted, and a task may want whatever a web page told it to.
 * A place that a deny rule or a person refused even once is not learned, however often it passed. What a harness brought
-  is not either: it is that agent's alone, and joins by itself.
+  is not either: it is that agent's alone, and joins by itself. A task's tools are no place: `--tool` gives them.
 * A refusal of one request (a publish, a push, a call of a model service) is no refusal of the place, and is not undone:
   a host that was read inside TLS keeps the methods that were used, and one that was held to fetch stays so.
 * What no policy may allow is never offered: metadata, link-local, protected ports, what went around the gate, and what
@@ -177,7 +177,7 @@ class Place:
 
 
 class Learned:
-    """The places of all records together. `more` counts connections to places that were not kept.
+    """The places of all records together. `more` counts connections to places that were not kept, `tools` to tools.
 
     `classify` gives the class of an address by its text, and PUBLIC for what it does not know.
     """
@@ -188,13 +188,16 @@ class Learned:
         self._places: dict[Key, Place | None] = {}
         self._hosts: dict[str, Host | None] = {}
         self.odd: dict[str, int] = {}
-        self.contacts = self.more = self.inward = 0
+        self.contacts = self.more = self.inward = self.tools = 0
 
     def add(self, contact: Contact) -> Place | None:
         """Add one line; return its place, None where it is of none that is kept."""
         self.contacts += contact.count
         if contact.how is How.PUBLISHED:
             self.inward += contact.count
+            return None
+        if contact.of_tools:
+            self.tools += contact.count
             return None
         place = self._places.get((contact.phase, contact.host, contact.port))
         if place is None:

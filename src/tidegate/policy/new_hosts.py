@@ -4,7 +4,8 @@ Rules of the file:
 
 * A policy names a host where a rule of it allows or asks, on that port and in that phase: what only passes by default
   is named by nobody. What a deny rule denies and was reached all the same is new, and said so.
-* Reached is what bytes moved to; tried is that and what was refused, look-ups of names included.
+* Reached is what bytes moved to; tried is that and what was refused, look-ups of names included. The task's own tools
+  are no host.
 * Bounded: `PLACES` new ones are kept, what else is new is counted, and named ones are only remembered to be quick.
 
 Pure. Addresses are not judged: whether a name may lead to a private one is the gate's to say.
@@ -85,7 +86,7 @@ class NewHosts:
 
     def add(self, contact: Contact) -> None:
         """Look at one line."""
-        if not contact.passed and not (self._tried and contact.how is How.REFUSED):
+        if contact.of_tools or (not contact.passed and not (self._tried and contact.how is How.REFUSED)):
             return
         self.connections += contact.count
         key = (contact.phase, contact.host, contact.port)

@@ -101,6 +101,16 @@ def test_a_no_that_was_meant_outweighs_what_passed(reason: Reason) -> None:
     assert only(contact(), refusal("a.test", reason=Reason.NO_RULE)).learned  # another policy knew it not
 
 
+def test_a_tasks_tools_are_no_place() -> None:
+    """JRN-7, SRV-6: an entry for their name would let a task without tools ask a resolver for it."""
+    found = learned(
+        contact("tools.tidegate.internal", 80, name="tools", source="--tool", count=2),
+        contact("tools.tidegate.internal", 80, how=How.REFUSED, name="tools", source="--tool"),
+    )
+    assert (found.places(), found.tools, found.contacts) == ([], 3, 3)
+    assert only(contact("tools.tidegate.internal", 80)).learned  # a policy's rule let it through
+
+
 def test_what_a_harness_brought_is_not_learned() -> None:
     """JRN-7, POL-12: the hosts of an agent are its own, and join without a rule; what passed otherwise counts."""
     place = only(contact(name="harness:claude", count=3))

@@ -88,6 +88,8 @@ def learn(
     )
     notes = [line for named in records for line in remarks(named)]
     notes += [line for line in (forged(records),) if line]
+    if learned.tools:
+        notes.append(f"{learned.tools} connections to the tasks' tools (--tool): no policy names them")
     if learned.more:
         notes.append(f"{learned.more} connections went to more places than are kept: what they reached is not learned")
     unused: list[str] = []

@@ -127,6 +127,19 @@ def test_bad_input_is_exit_2_with_its_line(tidegate: Command) -> None:
     assert tidegate("policy", "new-hosts", "--against", "p.yaml", "20261129-none")[0] == 2
 
 
+def test_a_tasks_tools_are_no_new_host(tidegate: Command) -> None:
+    """JRN-7, SRV-6: their name is the gate's own, and no policy has it; let through by a rule, it is new."""
+    tools = {"host": "tools.tidegate.internal", "port": 80}
+    path = written(Path("n.jsonl"), line(), line(**tools, name="tools", source="--tool"))
+    status, out, _err = tidegate("policy", "new-hosts", "--tried", "--against", policy("a.test"), path)
+    assert (status, out) == (0, "the one place tried in 1 connection is named\n")
+    status, out, _err = tidegate("policy", "learn", path)
+    assert status == 0
+    assert "tools.tidegate" not in out
+    path = written(Path("n.jsonl"), line(**tools))
+    assert tidegate("policy", "new-hosts", "--against", "p.yaml", path)[0] == 1
+
+
 def test_an_agents_hosts_are_named_with_its_harness(tidegate: Command) -> None:
     """JRN-7, POL-12: a policy does not name the hosts that a harness brings; --harness says that they are known."""
     path = written(Path("n.jsonl"), line(host="api.anthropic.com", name="harness:claude"))
