@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from tidegate.cli.api_client import ApiClient, segment
+from tidegate.cli.main import say
 from tidegate.journal.summary import printable
 from tidegate.model.errors import UsageError
 
@@ -25,6 +26,8 @@ def sinks(context: click.Context, *, as_json: bool) -> int:
     found = ApiClient().get("/api/sinks")["sinks"]
     for one in found:
         click.echo(json.dumps(one) if as_json else _line(one))
+    if not found and not as_json:
+        say("there is no sink: tidegate sinks set NAME URL; see docs/sinks.md")
     return 1 if any(one["error"] for one in found) else 0
 
 

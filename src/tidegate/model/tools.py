@@ -15,3 +15,4 @@ URL = f"http://{NAME}/"
 VARIABLE = "TIDEGATE_TOOLS"
 RULE = "tools"  # what the journal has in the place of a rule's name
 SOURCE = "--tool"
+ANY_TOOL = f"{SOURCE} NAME"  # what a task needs that asks for its tools and has none

@@ -20,6 +20,7 @@ from tidegate.model.decision import NO_RULE_NAME, Decision
 from tidegate.model.destination import Destination
 from tidegate.model.reason import Reason
 from tidegate.model.rule import Origin, Rule, Shape
+from tidegate.model.tools import ANY_TOOL, PLACE
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.never_names import NEVER_NAMES
 from tidegate.policy.policy import Policy
@@ -126,7 +127,10 @@ def _by_default(policy: Policy, destination: Destination, phase: Phase) -> Decis
 
 
 def _fix(policy: Policy, destination: Destination) -> str:
-    return "" if policy.modes.locked or not destination.host.fits_a_rule else f"--allow {destination}"
+    if policy.modes.locked or not destination.host.fits_a_rule:
+        return ""
+    # At that name a task finds its tools, and nobody else answers there: a rule for it would reach nothing.
+    return ANY_TOOL if destination == PLACE else f"--allow {destination}"
 
 
 _SPECIFICITY = {Shape.EXACT: 4, Shape.LITERAL: 4, Shape.ONE_LABEL: 3, Shape.DEEP: 2, Shape.ANY: 1}

@@ -41,7 +41,9 @@ def test_sinks_are_set_shown_and_removed(whole: Whole, tmp_path: Path, capsys: p
     assert "Connection refused (since " in capsys.readouterr().out
     assert main(["sinks", "remove", "siem"]) == 0
     assert main(["sinks"]) == 0
-    assert capsys.readouterr().out == "siem is removed\n"
+    said = capsys.readouterr()
+    assert said.out == "siem is removed\n"
+    assert said.err == "tidegate: there is no sink: tidegate sinks set NAME URL; see docs/sinks.md\n"
 
 
 def test_mistakes_are_one_line(whole: Whole, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

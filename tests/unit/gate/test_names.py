@@ -85,6 +85,14 @@ class _Nobody:
         raise AssertionError("a question was opened")
 
 
+def test_a_task_without_tools_is_told_what_gives_them(resolver: Callable[..., Resolver]) -> None:
+    """SRV-6: a rule for that name would reach nothing; the name itself is no secret and does not exist here."""
+    names = resolver("a.test:443")
+    assert names.say("tools.tidegate.internal") == "NXDOMAIN"
+    (event,) = names.gate.recording.events
+    assert (event.host, event.fix) == ("tools.tidegate.internal", "--tool NAME")
+
+
 def test_any_other_name_does_not_exist(resolver: Callable[..., Resolver]) -> None:
     """HLD-6, JRN-3: NXDOMAIN for every type, with an extended error that names the reason; recorded with what helps."""
     names = resolver("a.test:443", deny=("d.test",))

@@ -109,6 +109,12 @@ def test_nothing_matches() -> None:
     assert (asked.verdict, asked.reason, asked.fix) == (ASK, Reason.WAITING, "--allow a.test:443")
 
 
+def test_tools_are_given_by_tool_and_not_by_a_rule() -> None:
+    """SRV-6: a task that asks for tools and has none is told what gives them, at the one port that they have."""
+    assert say(policy(), "tools.tidegate.internal:80").fix == "--tool NAME"
+    assert say(policy(), "tools.tidegate.internal:443").fix == "--allow tools.tidegate.internal:443"
+
+
 def test_apex_under_a_wildcard() -> None:
     """The apex is refused and the fix names it, so that nobody takes `*.x` for `x` (B11)."""
     decision = say(policy(["*.a.test"]), "a.test")
