@@ -54,7 +54,7 @@ def test_another_products_file_is_read_and_said(tmp_path: Path, monkeypatch: pyt
     listed(monkeypatch, tmp_path)
     layer, (note,) = policy_layer(written(tmp_path, '{"hosts": ["a.test", "*.b.test:1"]}'), "/")
     assert [row[0] for row in layer.rows] == ["a.test", "a.test"]
-    assert "is GurtOS's: 1 entries kept exactly, 0 narrower, 1 dropped (tidegate policy import" in note
+    assert "is GurtOS's: 1 entry kept exactly, 0 narrower, 1 dropped (tidegate policy import" in note
     with pytest.raises(PolicyErrors, match="a rule must name a site"):
         policy_layer(written(tmp_path, '{"hosts": ["*"]}'), "/")
 

@@ -112,7 +112,8 @@ def _refuse_unchosen(draft: Draft, root: Node, default: str, profiles: list[str]
     named = f"default_permissions names no profile of the file, {on_screen(default)!r}"
     what = named if default else "no default_permissions says which profile counts"
     shown = ", ".join(on_screen(name) for name in profiles[:8]) or "NAME"
-    fix = f"write 'default_permissions = \"NAME\"', or tidegate policy import --select NAME, one of: {shown}"
+    file = on_screen(draft.read.problems.filename, 200)
+    fix = f"write 'default_permissions = \"NAME\"', or tidegate policy import {file} --select NAME, one of: {shown}"
     raise UsageError(f"{place}: {what}, and Codex does not start with that", fix=fix)
 
 

@@ -75,7 +75,7 @@ class Draft:
             return next(iter(names))
         raise UsageError(
             f"{filename} has {len(names)} {several}, and nothing says which",
-            fix=f"tidegate policy import --select NAME, one of: {shown}",
+            fix=f"tidegate policy import {filename} --select NAME, one of: {shown}",
         )
 
     def imported(self, dialect: str, title: str) -> Imported:

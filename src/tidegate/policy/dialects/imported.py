@@ -114,5 +114,6 @@ class Imported(Value):
     @property
     def summary(self) -> str:
         """What became of it, in one clause."""
-        kept = f"{self.count(EXACTLY)} entries kept exactly, {self.count(NARROWER)} narrower"
+        exactly = self.count(EXACTLY)
+        kept = f"{exactly} {'entry' if exactly == 1 else 'entries'} kept exactly, {self.count(NARROWER)} narrower"
         return f"{on_screen(self.filename, 200)} is {self.title}'s: {kept}, {self.count(DROPPED)} dropped"

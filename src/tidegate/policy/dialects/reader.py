@@ -105,7 +105,7 @@ def unknown(data: bytes, filename: str) -> UsageError:
     why = f" ({problems.error().errors[0]})" if problems else "" if data.strip() else " (the file is empty)"
     return UsageError(
         f"{shown} is not recognised as a policy of another product{why}",
-        fix=f"tidegate policy import --dialect NAME says whose it is: {', '.join(NAMES)}",
+        fix=f"tidegate policy import {shown} --dialect NAME says whose it is: {', '.join(NAMES)}",
     )
 
 
@@ -190,8 +190,9 @@ def _recognised(data: bytes, filename: str) -> tuple[Dialect | None, Node | None
         _refuse_nearly_json(data, root, native, problems)
     if len(found) > 1:
         names = ", ".join(dialect.name for dialect in found)
-        fix = f"tidegate policy import --dialect NAME says which: {names}"
-        raise UsageError(f"{on_screen(filename, 200)} could be of several products", fix=fix)
+        shown = on_screen(filename, 200)
+        fix = f"tidegate policy import {shown} --dialect NAME says which: {names}"
+        raise UsageError(f"{shown} could be of several products", fix=fix)
     return (found[0] if found else None), root, problems
 
 

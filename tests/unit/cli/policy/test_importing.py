@@ -42,7 +42,7 @@ def test_the_policy_is_printed_and_each_entry_is_said(tidegate: Command) -> None
         "file:1:12: hosts 'a.test' -> allow a.test (kept exactly)",
         f"file:1:22: hosts '*.b.test:443' -> dropped: {why}",
         note,
-        "file is GurtOS's: 1 entries kept exactly, 0 narrower, 1 dropped",
+        "file is GurtOS's: 1 entry kept exactly, 0 narrower, 1 dropped",
     ]
     write(out, "policy.yaml")
     assert tidegate("policy", "check", "-q", "policy.yaml")[0] == 0
@@ -125,7 +125,8 @@ def test_what_cannot_be_read_is_one_line(tidegate: Command, data: bytes, said: s
 def test_which_of_several_and_whose(tidegate: Command) -> None:
     """POL-15: `--select` and `--dialect`; a name that does not exist is refused with those that do."""
     text = "services: [{name: a, action: open}, {name: b, action: enforce, allowed_domains: [x.test]}]\n"
-    assert tidegate("policy", "import", write(text))[0] == 2
+    status, _, err = tidegate("policy", "import", write(text))
+    assert (status, "tidegate policy import file --select NAME, one of: a, b" in err) == (2, True)
     assert '"x.test"' in tidegate("policy", "import", "file", "--select", "b")[1]
     status, _, err = tidegate("policy", "import", "file", "--select", "c")
     assert status == 2
