@@ -86,7 +86,7 @@ def test_what_launches_nothing_there_launches_nothing_here(tmp_path: Path) -> No
         policy_layer(written(tmp_path, KRAFT % "{kind: docker}"), "/")
     assert caught.value.exit_status == 78
     with pytest.raises(WithoutGateError) as open_one:
-        policy_layer(written(tmp_path, KRAFT % "{unrestricted_network: true}"), "/")
+        policy_layer(written(tmp_path, KRAFT % "{unrestricted_network: true}"), "/code/one/below")
     assert (open_one.value.hold, open_one.value.exit_status) == ("open", 78)
     assert open_one.value.fix == "give --open-network in place of --policy"
     imported = import_file(b"relay_image: x\n", "f", folder="/")

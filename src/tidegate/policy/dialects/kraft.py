@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tidegate.model.errors import StartError
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.dialects.draft import is_list, is_nothing, keys_of, value_of
 from tidegate.policy.dialects.imported import Egress
@@ -86,6 +87,11 @@ def read(draft: Draft, root: Node) -> None:
         if path != chosen:
             draft.drop(node, f"repos: {path}", "it is another repository; --select takes it")
     draft.take(found[chosen])
+    within = f"{folder}/".startswith(f"{chosen.rstrip('/')}/")
+    if draft.without_gate and not (within or draft.wanted.select or draft.wanted.first):
+        # Of another repository a policy is a policy still; this would be none at all, for a folder nobody named.
+        what = f"{draft.because}, and this folder is not in it"
+        raise StartError(what, fix="give --open-network if that is meant", code="no-network-policy")
 
 
 def _repository(draft: Draft, item: Node, of: str) -> str:

@@ -96,7 +96,8 @@ def test_what_launches_nothing_says_both_fixes(tidegate: Command) -> None:
 
 def test_what_asks_for_no_gate_prints_no_policy(tidegate: Command) -> None:
     """POL-15: it says the option that does that; where a policy is wanted it is an error."""
-    status, out, err = tidegate("policy", "import", write(REPOS % "{unrestricted_network: true}"))
+    file = write(REPOS % "{unrestricted_network: true}")
+    status, out, err = tidegate("policy", "import", "--select", "/code/one", file)
     assert (status, out) == (0, "")
     assert "warning: file:1:37 says unrestricted_network of /code/one" in err
     assert "--open-network" in err

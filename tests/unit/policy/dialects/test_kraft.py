@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.unit.policy.dialects.told import allowed, became, holds_to, is_below, names, policy_of, ports, refused, took
 from tidegate.model.address_class import Admission
-from tidegate.model.errors import UsageError
+from tidegate.model.errors import StartError, UsageError
 from tidegate.model.verdict import Phase
 from tidegate.policy.dialects.imported import ASIDE, DROPPED, EXACTLY, NARROWER
 
@@ -99,7 +99,8 @@ def test_neither_network_nor_unrestricted_is_refused(sandbox: str) -> None:
 def test_unrestricted_is_no_gate() -> None:
     """POL-15: it is no policy but none at all, and says where; beside `network: {}`, which is the same as none, too."""
     for more in ("", ", network: {}"):
-        imported = took(f"repos: [{{path: /code/one, sandbox: {{kind: docker, unrestricted_network: true{more}}}}}]")
+        text = f"repos: [{{path: /code/one, sandbox: {{kind: docker, unrestricted_network: true{more}}}}}]"
+        imported = took(text, folder="/code/one")
         assert imported.without_gate == "open"
         assert "/code/one" in imported.because
         assert imported.because.startswith("file:1:")
@@ -215,3 +216,13 @@ def test_one_repository_written_in_two_ways() -> None:
     entries = [one.replace("PATH", path).replace("HOST", host) for path, host in (("/a", "a.test"), ("/a/", "b.test"))]
     (line,) = refused(f"repos: [{', '.join(entries)}]\n")
     assert "a repository twice" in line
+
+
+@pytest.mark.parametrize("folder", ["/", "/code", "/code/one-more", "/code/two"])
+def test_another_repositorys_word_opens_nothing(folder: str) -> None:
+    """POL-15: `unrestricted_network` of the only repository counts in it and below; elsewhere nothing is launched."""
+    text = "repos: [{path: /code/one/, sandbox: {unrestricted_network: true}}]"
+    with pytest.raises(StartError, match="this folder is not in it"):
+        took(text, folder=folder)
+    assert took(text, folder="/code/one/src").without_gate == "open"
+    assert took(text, folder=folder, select="/code/one").without_gate == "open"
