@@ -117,10 +117,11 @@ def test_connections_are_bounded_and_plain(tmp_path: Path) -> None:
 def test_a_server_that_ends_is_said(tmp_path: Path) -> None:
     """SRV-1: and the screen stays, looking for it."""
     with Whole(tmp_path) as whole:
+        whole.task(name="one")
 
         async def act(app: Watch, pilot: Any) -> None:
             state = app.query_one("#state", Static)
-            await _until(pilot, lambda: str(state.render()) == "Connections", "not begun")
+            await _until(pilot, lambda: _rows(app, "tasks"), "not begun")
             await asyncio.to_thread(whole.on_loop, whole.api.stop())
             await _until(pilot, lambda: "server" in str(state.render()), "nothing said")
 

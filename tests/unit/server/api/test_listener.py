@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import time
@@ -12,7 +13,7 @@ import pytest
 from tests.unit.server.api.running import Running
 from tidegate.server.api import listener
 from tidegate.server.api.auth import Role
-from tidegate.server.api.listener import UNIX_DOOR, bind_tcp, tcp_door
+from tidegate.server.api.listener import UNIX_DOOR, Listener, bind_tcp, tcp_door
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -148,3 +149,28 @@ def test_an_address_is_bound_or_the_reason_said() -> None:
         port = sock.getsockname()[1]
         with pytest.raises(OSError, match="in use"):
             bind_tcp("127.0.0.1", port)
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_stop_closes_what_was_accepted_in_the_last_moment(turns: int) -> None:
+    """SRV-1: however far a connection had come, nothing of it is left open when the stop is done."""
+
+    async def stop_after() -> list[bool]:
+        sock = bind_tcp("127.0.0.1", 0)
+        door = Listener(_nothing, tcp_door("http", ("127.0.0.1",), 1), [sock])
+        await door.start()
+        clients = [socket.create_connection(sock.getsockname(), timeout=1) for _ in range(5)]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await door.stop()
+        # The loop turns no more: what was not closed stays so, and a client would wait.
+        cut = [is_cut(client) for client in clients]
+        for client in clients:
+            client.close()
+        return cut
+
+    assert asyncio.run(stop_after()) == [True] * 5
+
+
+async def _nothing(_scope: object, _receive: object, _send: object) -> None:
+    """An application that is never asked."""
