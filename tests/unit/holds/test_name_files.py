@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -98,10 +99,9 @@ def test_a_place_is_found_as_the_task_will_see_it(tmp_path: Path) -> None:
 def test_they_are_bound_read_only_over_the_machines() -> None:
     """The machine's file stays what it was; what is bound over it can be read by all and written by nobody."""
     code = """
-    import tempfile
     from tidegate.holds import device, name_files
     from tidegate.holds.masks import Masks
-    folder = tempfile.mkdtemp(dir='/var/tmp')
+    folder = sys.argv[1]
     target = folder + '/resolv.conf'
     with open(target, 'w') as file:
         file.write('the machine')
@@ -113,5 +113,6 @@ def test_they_are_bound_read_only_over_the_machines() -> None:
     print(open(target).read(), os.read(seen, 99).decode(), mode, open(folder + '/x/y').read())
     print(attempt(open, target, 'w'), attempt(os.unlink, target), attempt(os.rename, target, folder + '/z'))
     """
-    lines = apart(code).splitlines()
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # /tmp is the task's own
+        lines = apart(code, folder).splitlines()
     assert lines == ["ours the machine 0o644 made", "EROFS EBUSY EBUSY"]
