@@ -24,7 +24,7 @@ from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.document import Mapping, Node, Scalar, Sequence, parse_document
 from tidegate.policy.entry import is_git, read_entry
 from tidegate.policy.layers import LOCKS, REGISTRIES, PolicyLayer, PresetUse
-from tidegate.policy.positions import PolicyErrors, Problems, TooManyProblemsError
+from tidegate.policy.positions import PolicyErrors, Problems
 from tidegate.policy.presets import PRESET_NAMES
 from tidegate.policy.presets.compiled import GROUPS, HOSTS
 from tidegate.policy.profiles import PROFILES
@@ -106,7 +106,7 @@ def load_policy(text: bytes, filename: str, layer: Layer, *, folder: bool = Fals
         PolicyErrors: with every error of the text.
     """
     problems = Problems(filename)
-    try:
+    with problems:
         root = parse_document(text, problems)
         loaded = _Loader(problems, layer, folder=folder)
         if root is not None:
@@ -114,10 +114,6 @@ def load_policy(text: bytes, filename: str, layer: Layer, *, folder: bool = Fals
             refuse_doubles(problems, loaded.layer().rows)
         elif not problems:
             problems.add(0, 0, *_EMPTY)
-    except TooManyProblemsError:
-        raise problems.error(more=True) from None
-    if problems:
-        raise problems.error()
     return loaded.layer()
 
 

@@ -9,7 +9,7 @@ else may have written, and a terminal obeys control and direction characters (AS
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Self
 
 from tidegate.model.errors import UsageError
 from tidegate.model.value import Value
@@ -84,7 +84,10 @@ class TooManyProblemsError(Exception):
 
 
 class Problems:
-    """Collects the problems of one file in the order of its text; `count` is how many there are so far."""
+    """Collects the problems of one file in the order of its text; `count` is how many there are so far.
+
+    `with problems:` reads a file whole: at its end, or where the file is hopeless, all that was collected is raised.
+    """
 
     def __init__(self, filename: str) -> None:
         self.filename = filename
@@ -93,6 +96,15 @@ class Problems:
 
     def __bool__(self) -> bool:
         return bool(self._kept)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is TooManyProblemsError:
+            raise self.error(more=True) from None
+        if kind is None and self:
+            raise self.error()
 
     def add(self, line: int, column: int, what: str, text: str = "", advice: str = "") -> None:
         """Note one problem; the same one at the same place (seen through an alias) counts once.

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate.model.value import Value
 from tidegate.policy.document import Broken, Mapping, Node, Scalar, Sequence, parse_document
-from tidegate.policy.positions import Problems, TooManyProblemsError
+from tidegate.policy.positions import Problems
 from tidegate.policy.reading import Reader
 from tidegate.policy.rules import RuleError, parse_rule
 from tidegate.tools.schema import SchemaError, normal
@@ -95,16 +95,12 @@ def load_tools(text: bytes, filename: str) -> tuple[Tool, ...]:
     """
     problems = Problems(filename)
     loader = _Loader(problems)
-    try:
+    with problems:
         root = parse_document(text, problems)
         if root is not None:
             loader.root(root)
         elif not problems:
             problems.add(0, 0, "the file declares no tool", "", "write 'tools: {}', or remove the file")
-    except TooManyProblemsError:
-        raise problems.error(more=True) from None
-    if problems:
-        raise problems.error()
     return tuple(loader.tools)
 
 

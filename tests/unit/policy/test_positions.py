@@ -12,6 +12,7 @@ from tidegate.model.errors import EXIT_USAGE
 from tidegate.policy.positions import (
     MAX_COUNTED,
     MAX_PRINTED,
+    PolicyErrors,
     Problem,
     Problems,
     TooManyProblemsError,
@@ -77,6 +78,27 @@ def test_a_hopeless_file_ends_the_collection() -> None:
     with pytest.raises(TooManyProblemsError):
         problems.add(MAX_COUNTED, 1, "bad")
     assert str(problems.error(more=True)).endswith(f"at least {MAX_COUNTED - MAX_PRINTED} more errors are not shown")
+
+
+def read(lines: range, error: Exception | None = None) -> None:
+    """Read a file that is bad in these lines, and where something else than a problem may happen."""
+    with Problems("f") as problems:
+        for line in lines:
+            problems.add(line, 1, "bad")
+        if error is not None:
+            raise error
+
+
+def test_a_file_is_read_whole_and_then_refused() -> None:
+    """POL-2: all problems at once, also where the file is hopeless; the neighbours: none, and what is no problem."""
+    read(range(0))
+    with pytest.raises(PolicyErrors) as two:
+        read(range(2, 0, -1))
+    assert str(two.value).split("\n") == ["f:1:1: bad", "f:2:1: bad"]
+    with pytest.raises(PolicyErrors, match="at least"):
+        read(range(1, MAX_COUNTED + 1))
+    with pytest.raises(KeyError):
+        read(range(1, 3), KeyError())
 
 
 @pytest.mark.parametrize(("index", "place"), [(0, (1, 1)), (2, (1, 3)), (3, (2, 1)), (5, (2, 3)), (6, (3, 1))])

@@ -21,7 +21,7 @@ from tidegate.model.value import Value
 from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.document import Node, Scalar, Sequence, parse_document
 from tidegate.policy.expect import Expectation
-from tidegate.policy.positions import Problems, TooManyProblemsError
+from tidegate.policy.positions import Problems
 from tidegate.policy.reading import Reader
 
 _VERDICTS: Final = {verdict.value: verdict for verdict in Verdict}
@@ -44,16 +44,12 @@ def read_expectations(data: bytes, filename: str) -> ExpectationFile:
     """
     problems = Problems(filename)
     reading = _Reading(problems)
-    try:
+    with problems:
         root = parse_document(data, problems)
         if root is not None:
             reading.root(root)
         if not problems and not reading.found:
             problems.add(0, 0, "the file expects nothing", "", _EXAMPLE)
-    except TooManyProblemsError:
-        raise problems.error(more=True) from None
-    if problems:
-        raise problems.error()
     return ExpectationFile(reading.policy, tuple(reading.found))
 
 

@@ -80,15 +80,11 @@ def read_dialect(
     if dialect is None or root is None:
         return None
     draft = Draft(Reader(problems), wanted, is_public_suffix)
-    try:
+    with problems:
         if not isinstance(root, Mapping | Sequence):
             draft.read.mismatch(root, "the file", "a mapping")
         else:
             dialect.module.read(draft, root)
-    except TooManyProblemsError:
-        raise problems.error(more=True) from None
-    if problems:
-        raise problems.error()
     return draft.imported(dialect.name, dialect.module.TITLE)
 
 

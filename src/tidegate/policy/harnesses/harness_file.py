@@ -22,7 +22,7 @@ from typing import Final
 
 from tidegate.policy.document import Mapping, Node, Scalar, Sequence, parse_document
 from tidegate.policy.harnesses import Harness, HarnessHost
-from tidegate.policy.positions import Problems, TooManyProblemsError
+from tidegate.policy.positions import Problems
 from tidegate.policy.reading import Reader
 from tidegate.policy.rules import RuleError, parse_rule
 
@@ -50,16 +50,12 @@ def load_harness(text: bytes, filename: str) -> Harness:
     """
     problems = Problems(filename)
     loader = _Loader(problems)
-    try:
+    with problems:
         root = parse_document(text, problems)
         if root is not None:
             loader.root(root)
         elif not problems:
             problems.add(0, 0, "the harness file is empty", "", "write at least 'name' and 'command'")
-    except TooManyProblemsError:
-        raise problems.error(more=True) from None
-    if problems:
-        raise problems.error()
     return loader.harness()
 
 
