@@ -226,8 +226,9 @@ def test_so_many_connections_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Kept()
     try:
         found = []
-        for _ in range(5):
-            with made.call("t") as sock:
+        for many in range(5):
+            # One that is refused is answered and closed before its request is read.
+            with made.call("t") if many < 3 else made.connect() as sock:
                 found.append(status(sock))
         assert found == [200, 200, 200, 503, 503]
     finally:
