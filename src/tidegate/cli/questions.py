@@ -14,6 +14,7 @@ import click
 
 from tidegate.cli import terms
 from tidegate.cli.api_client import ApiClient
+from tidegate.cli.main import say
 from tidegate.journal.summary import printable
 from tidegate.model.errors import GateLostError
 from tidegate.model.host import bracketed
@@ -31,9 +32,11 @@ def questions(*, follow: bool, show_all: bool, as_json: bool) -> int:
     client = ApiClient()
     if follow:
         return _follow(client, as_json=as_json)
-    for question in client.get("/api/questions")["questions"]:
-        if show_all or question["state"] in _OPEN:
-            _show(question, as_json=as_json)
+    found = [one for one in client.get("/api/questions")["questions"] if show_all or one["state"] in _OPEN]
+    for question in found:
+        _show(question, as_json=as_json)
+    if not found and not as_json:
+        say("nothing waits for an answer" + ("" if show_all else ": --all shows what has been answered"))
     return 0
 
 

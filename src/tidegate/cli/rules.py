@@ -10,6 +10,7 @@ from itertools import groupby
 import click
 
 from tidegate.cli.api_client import ApiClient
+from tidegate.cli.main import say
 from tidegate.journal.summary import printable
 
 
@@ -32,6 +33,8 @@ def list_rules(*, folder: str | None = None, as_json: bool = False) -> int:
         for rule in found:
             click.echo(json.dumps(rule))
         return 0
+    if not found:
+        say("no host is remembered" + (f" for {printable(real)}" if real else "") + ": tidegate answer ID remember")
     for name, group in groupby(found, key=lambda rule: rule["folder"]):
         click.echo(printable(name))
         for rule in group:

@@ -171,6 +171,8 @@ def list_(*, everything: bool, limit: int, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(tasks, indent=1))
         return
+    if not tasks:
+        say("there is no task: tidegate task create" if everything else "no task lives: --all shows those that ended")
     for one in tasks:
         click.echo(_line(one))
 

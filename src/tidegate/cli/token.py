@@ -10,6 +10,7 @@ import click
 
 from tidegate.cli import terms
 from tidegate.cli.api_client import ApiClient
+from tidegate.cli.main import say
 from tidegate.journal.summary import printable
 
 
@@ -35,7 +36,10 @@ def create(*, name: str, owner: bool, expires: str | None) -> int:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for machines.")
 def list_tokens(*, as_json: bool) -> int:
     """Show the tokens that are good."""
-    for found in ApiClient().get("/api/tokens")["tokens"]:
+    tokens = ApiClient().get("/api/tokens")["tokens"]
+    if not tokens and not as_json:
+        say("there is no token: tidegate token create NAME")
+    for found in tokens:
         if as_json:
             click.echo(json.dumps(found))
             continue

@@ -37,7 +37,10 @@ def test_open_questions_are_listed(whole: Whole, capsys: pytest.CaptureFixture[s
     assert main(["answer", str(number), "deny"]) == 0
     assert capsys.readouterr().out.rstrip().endswith("deny by the command line")
     assert main(["questions"]) == 0
-    assert capsys.readouterr().out == ""
+    said = "tidegate: nothing waits for an answer: --all shows what has been answered\n"
+    assert capsys.readouterr() == ("", said)
+    assert main(["questions", "--json"]) == 0
+    assert capsys.readouterr() == ("", "")
     assert main(["questions", "--all"]) == 0
     assert "deny by the command line" in capsys.readouterr().out
 
@@ -65,7 +68,10 @@ def test_a_question_that_a_rule_settled_says_so(whole: Whole, capsys: pytest.Cap
     assert main(["allow", "ask.test:443", "--task", task]) == 0
     capsys.readouterr()
     assert main(["questions"]) == 0
-    assert capsys.readouterr().out == ""
+    said = "tidegate: nothing waits for an answer: --all shows what has been answered\n"
+    assert capsys.readouterr() == ("", said)
+    assert main(["questions", "--json"]) == 0
+    assert capsys.readouterr() == ("", "")
     assert main(["questions", "--all"]) == 0
     assert capsys.readouterr().out.rstrip().endswith("settled by a rule from the command line")
     end = time.monotonic() + 10

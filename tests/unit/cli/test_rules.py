@@ -21,7 +21,7 @@ def test_remembered_hosts_are_listed_by_folder_and_forgotten(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with Whole(tmp_path) as whole:
         assert main(["rules"]) == 0
-        assert capsys.readouterr().out == ""
+        assert capsys.readouterr() == ("", "tidegate: no host is remembered: tidegate answer ID remember\n")
         task = whole.task()["id"]
         for host in ("b.test", "a.test"):
             whole.open_question(task, host)
@@ -36,7 +36,9 @@ def test_remembered_hosts_are_listed_by_folder_and_forgotten(
         assert main(["rules", "list", "--json", "--folder", whole.folder]) == 0
         ids = [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()]
         assert main(["rules", "list", "--folder", str(tmp_path)]) == 0
-        assert capsys.readouterr().out == ""
+        assert capsys.readouterr().err.startswith(f"tidegate: no host is remembered for {tmp_path}: ")
+        assert main(["rules", "list", "--json", "--folder", str(tmp_path)]) == 0
+        assert capsys.readouterr() == ("", "")
         assert main(["rules", "forget", str(ids[0])]) == 0
         assert [rule["host"] for rule in whole.get("/api/rules")["rules"]] == ["b.test"]
         assert main(["rules", "forget", str(ids[0])]) == 1

@@ -20,6 +20,8 @@ def test_a_token_is_made_used_listed_and_revoked(
     """SRV-1: the secret stands alone on a line, once; it opens loopback with its role until it is revoked or over."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with Whole(tmp_path) as whole:
+        assert main(["token", "list"]) == 0
+        assert capsys.readouterr() == ("", "tidegate: there is no token: tidegate token create NAME\n")
         assert main(["token", "create", "laptop", "--owner", "--expires", "8h"]) == 0
         secret = capsys.readouterr().out.strip()
         assert whole.ask("GET", "/api/health", token=secret).json["role"] == "owner"

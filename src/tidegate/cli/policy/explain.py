@@ -29,6 +29,7 @@ from tidegate.runtime import secret_store
 from tidegate.runtime.state import state_folder
 
 if TYPE_CHECKING:
+    from tidegate.model.destination import Destination
     from tidegate.policy.policy import Policy
 
 LOOPBACK: Final = b"\x7f\0\0\1"
@@ -56,12 +57,11 @@ def explain(
     if literal is not None and any(address != literal for address in packed):
         raise UsageError(f"{destination.host.text} is an address itself", fix="leave --address out")
     policy = policy_of_options(**named)
-    judge = judge_of(policy, Phase(phase), packed) if packed or literal is not None else None
-    explanation = core.explain(policy, destination, Phase(phase), judge)
-    if judge is None and explanation.decision.allowed and _is_loopback(destination.host.text):
-        # RFC 6761 section 6.3: where such a name leads is known without a look-up.
-        judge = judge_of(policy, Phase(phase), (LOOPBACK,))
-        explanation = core.explain(policy, destination, Phase(phase), judge)
+    explanation = _explained(policy, destination, Phase(phase), packed)
+    if policy.locked and not explanation.decision.allowed:
+        # `--allow` would change nothing, so the decision offers none; a line of the file itself would.
+        free = policy.replace(modes=policy.modes.replace(locked=False))
+        explanation = explanation.replace(policy_line=_explained(free, destination, Phase(phase), packed).policy_line)
     explanation = _with_secrets(explanation, policy, given)
     if as_json:
         click.echo(json.dumps(explanation.as_json(), ensure_ascii=True))
@@ -69,6 +69,15 @@ def explain(
         for line in lines(explanation):
             click.echo(line)
     return 0
+
+
+def _explained(policy: Policy, destination: Destination, phase: Phase, packed: tuple[bytes, ...]) -> core.Explanation:
+    judge = judge_of(policy, phase, packed) if packed or destination.host.packed is not None else None
+    explanation = core.explain(policy, destination, phase, judge)
+    if judge is None and explanation.decision.allowed and _is_loopback(destination.host.text):
+        # RFC 6761 section 6.3: where such a name leads is known without a look-up.
+        return core.explain(policy, destination, phase, judge_of(policy, phase, (LOOPBACK,)))
+    return explanation
 
 
 def _with_secrets(explanation: core.Explanation, policy: Policy, given: tuple[str, ...]) -> core.Explanation:
@@ -140,7 +149,8 @@ def lines(explanation: core.Explanation) -> list[str]:
     if decision.fix:
         said.append(f"  to allow it: {decision.fix}")
     if explanation.policy_line:
-        said.append(f"  in a policy: {explanation.policy_line}")
+        where = "a policy" if decision.fix else "the policy itself, which is locked"
+        said.append(f"  in {where}: {explanation.policy_line}")
     if decision.reason is Reason.DENY_RULE:
         said.append(f"  to allow it: take the deny rule {decision.rule_text} ({decision.source}) away")
     elif not decision.fix and not explanation.policy_line:

@@ -244,3 +244,24 @@ def place_of(text: str) -> tuple[str, int]:
     """A host and port."""
     host, _, port = text.partition(":")
     return host, int(port or 443)
+
+
+def test_a_locked_policy_says_which_line_of_its_own_would_allow_it(tidegate: Command) -> None:
+    """POL-8, POL-14: no `--allow` is offered, which would change nothing; the line of the file is, where one helps."""
+    lists = "network: {runtime: {allow: ['*.a.test'], deny: [bad.test]}}"
+    Path("p.yaml").write_text(f"locked: true\ndefault: deny\nprivate: exact-host\n{lists}\n", encoding="utf-8")
+
+    def explained(*argv: str) -> str:
+        status, out, _ = tidegate("policy", "explain", "--policy", "p.yaml", *argv)
+        assert status == 0
+        return out
+
+    line = '  in the policy itself, which is locked: network: {runtime: {allow: ["new.test:443"]}}\n'
+    assert explained("new.test").endswith(line)
+    assert "--allow" not in explained("new.test")
+    assert '{allow: ["10.0.0.5:80"]}' in explained("10.0.0.5:80")
+    assert '{allow: ["x.a.test:443"]}' in explained("x.a.test", "--address", "10.0.0.5")
+    for nothing in ("169.254.169.254:80", "metadata.google.internal"):
+        assert explained(nothing).endswith("  no rule would allow it\n")
+    assert "take the deny rule bad.test" in explained("bad.test")
+    assert "locked" not in explained("x.a.test")
