@@ -80,9 +80,10 @@ class InnerStreams:
                 self.gate.reactor.again(self, fd, IN | ENDED)
 
     def drop_origin(self) -> None:
-        """There is no destination to speak to."""
-        self.gate.reactor.table.pop(self._fds[1], None)
-        self._upstream.close()
+        """There is no destination to speak to, or no more; later calls do nothing."""
+        if self._upstream.fileno() >= 0:  # else its number may be another connection's by now
+            self.gate.reactor.table.pop(self._fds[1], None)
+            self._upstream.close()
 
     def ready(self, fd: int, mask: int) -> None:
         """Something happened on one of the sockets."""
@@ -258,9 +259,8 @@ class InnerStreams:
         for timer in (self._idle, self._beat):
             if timer is not None:
                 timer.cancel()
-        for fd in self._fds:
-            self.gate.reactor.table.pop(fd, None)
-        self._upstream.close()
+        self.gate.reactor.table.pop(self._fds[0], None)
+        self.drop_origin()
         if not self._asked:
             self.entry.write(self.how, self._reason)
         if linger:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import socket
 import ssl
 import subprocess
 import time
@@ -26,6 +27,7 @@ from hyperframe.frame import DataFrame, HeadersFrame
 
 from tests.h2_site import H2Site
 from tests.unit.gate.inside import Inside, inside
+from tests.unit.gate.kit import wait
 from tidegate.gate import inner_streams, linger
 from tidegate.model.reason import Reason
 from tidegate.model.rule import RuleLimits, only
@@ -374,6 +376,34 @@ def test_a_destination_that_does_not_verify_is_told_in_http2(inside: Start, site
     assert b"upstream-certificate" in body
     sock.close()
     assert gate.gate.event().reason is Reason.UPSTREAM_CERTIFICATE
+    assert site[0].requests == []
+
+
+def test_whoever_leaves_takes_nobody_with_it(inside: Start, site: tuple[H2Site, str]) -> None:
+    """INS-3, GAT-2: a destination's socket that was closed early has a number that others get; they are served on."""
+    gate = inside("a.test:443", roots=trustme.CA().cert_pem.bytes().decode())
+    with contextlib.ExitStack() as open_:
+        waiting = [open_.enter_context(socket.socket()) for _ in range(16)]  # so that theirs are other numbers
+        sock = gate.tunnel("a.test:443", "h2")
+        serving = gate.gate
+
+        def number() -> int | None:
+            found = [one for one in serving.gate.reactor.table.values() if isinstance(one, inner_streams.InnerStreams)]
+            return found[0]._fds[1] if found else None
+
+        wait(lambda: serving.on_thread(number) is not None, lambda: "it is not read")
+        freed = serving.on_thread(number)
+        for one in waiting:
+            one.settimeout(10)
+            one.connect(serving.address)
+        wait(lambda: serving.gate.connections == 17, lambda: f"{serving.gate.connections} are open")
+        if serving.on_thread(lambda: serving.gate.reactor.table.get(freed)) is None:
+            pytest.skip(f"none of 16 connections was given the number {freed}")
+        sock.close()
+        wait(lambda: serving.gate.connections == 16, lambda: f"{serving.gate.connections} are open")
+        for one in waiting:
+            one.sendall(b"CONNECT b.test:443 HTTP/1.1\r\nHost: b.test:443\r\n\r\n")
+        assert [one.recv(13) for one in waiting] == [b"HTTP/1.1 403 "] * 16
     assert site[0].requests == []
 
 
