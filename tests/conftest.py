@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import stat
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,3 +51,15 @@ def _cores_as_before() -> Iterator[None]:
     if resource.getrlimit(resource.RLIMIT_CORE) != before:
         resource.setrlimit(resource.RLIMIT_CORE, before)
         linux.prctl(linux.PR_SET_DUMPABLE, 1)
+
+
+@pytest.fixture(autouse=True)
+def _shared_folder_stays_closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The folder that all tests of a run have in common stays closed to others, as pytest makes it.
+
+    One test that opens it decides for the others where their ordinary user can come in: and then the next pytest of
+    this user closes pytest's topmost folder again, in the midst of them.
+    """
+    yield
+    base = tmp_path_factory.getbasetemp()
+    assert not stat.S_IMODE(base.stat().st_mode) & 0o077, f"{base} is open to others"

@@ -80,7 +80,8 @@ def _asked(server: Served, watching: subprocess.Popen[str], host: str) -> int:
         if (question["host"], question["state"]) == (host, "open"):
             timer.cancel()
             return int(question["id"])
-    raise AssertionError(f"no question about {host}: {server.tidegate('questions')}")
+    _, why = watching.communicate(timeout=PATIENCE)
+    raise AssertionError(f"no question about {host}: {why!r}, {server.tidegate('questions')}")
 
 
 def _answer(server: Served, way: str, number: int) -> bool:

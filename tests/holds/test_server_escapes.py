@@ -17,8 +17,8 @@ from tests.served import Served, until
 ATTEMPTS = {
     "connect_to_the_front_door": "os.chdir(STATE + '/run'); s = socket.socket(socket.AF_UNIX); s.connect('front.sock')",
     "connect_by_another_way_there": (
-        "os.symlink(STATE, '/tmp/way-%d' % os.getpid()); s = socket.socket(socket.AF_UNIX); "
-        "s.connect('/tmp/way-%d/run/front.sock' % os.getpid())"
+        "with tempfile.TemporaryDirectory() as way: os.symlink(STATE, way + '/to'); "
+        "s = socket.socket(socket.AF_UNIX); s.connect(way + '/to/run/front.sock')"
     ),
     "connect_through_the_servers_root": (
         "os.chdir('/proc/%d/root%s/run' % (SERVER, STATE)); s = socket.socket(socket.AF_UNIX); s.connect('front.sock')"
@@ -74,7 +74,7 @@ NOT_OUTSIDE = {
 }
 
 PROGRAM = """
-import ctypes, http.client, json, os, re, socket, subprocess, urllib.parse
+import ctypes, http.client, json, os, re, socket, subprocess, tempfile, urllib.parse
 from glob import glob
 from hashlib import sha256
 STATE, SERVER, LAUNCHER, PORT, TOKEN = {state!r}, {server!r}, {launcher!r}, {port!r}, {token!r}
