@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.engines import of_one_worker
-from tests.holds.inside_tls import PLACES, Inside
-from tests.product import PYTHON
+from tests.holds.inside_tls import OWN, PLACES, Inside
+from tests.product import PYTHON, Product
 from tests.served import Served, until
 from tests.tools_kit import URL, called, declare, post, tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.lab.api import Lab
 
@@ -82,6 +83,47 @@ def test_commands_of_a_server_have_tools_of_their_own(inside: Inside) -> None:
         assert "HEY" not in second.stdout
         assert "refused" in second.stderr
     assert [one["result"] for one in called(product)] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize("inside", [*OWN, *DOCKER], indirect=True)
+def test_a_created_task_has_the_tools_that_it_was_created_with(inside: Inside) -> None:
+    """SRV-6, HLD-8: in each of its commands, also behind the next server; where that offers them not, none begins."""
+    words = inside.words(script=f"{post('shout', {'text': 'hey'})}; {post('other', {})}")
+    with Served(inside.product, "--tool", "shout", "--tool", "other") as server:
+        done = server.tidegate("task", "create", "--tool", "third")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "no task with the tool 'third': one of shout, other" in done.stderr
+        task = server.tidegate("task", "create", "--tool", "shout").stdout.strip()
+        assert server.json("task", "show", task)["tools"] == ["shout"]
+        assert "tools: shout\n" in server.tidegate("task", "show", task).stdout
+        done = server.tidegate("exec", task, *words)
+        shouted, other = (json.loads(line) for line in done.stdout.splitlines())
+        assert shouted == {"shout": "HEY", "uid": os.getuid()}, done.stderr
+        assert other["error"]["message"].startswith("there is no such tool")
+        assert "tool: shout · 1 call\n" in done.stderr
+        both = server.tidegate("exec", task, "--tool", "other", *words)
+        assert [json.loads(line) for line in both.stdout.splitlines()[:1]] == [shouted], both.stderr
+        assert "tool: other · 1 call\n" in both.stderr
+    with Served(inside.product) as server:
+        done = server.tidegate("exec", task, *words)
+        assert (done.returncode, done.stdout) == (78, ""), done.stderr
+        assert "'shout', which this server does not offer: start the server with --tool shout" in done.stderr
+        assert server.tidegate("exec", task, "--no-network", "--", "true").returncode == 0
+    with Served(inside.product, "--tool", "shout") as server:
+        assert '"HEY"' in server.tidegate("exec", task, *words).stdout
+        declare(inside.product, other=tool("print('never')"))
+        done = server.tidegate("exec", task, *words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "there is no tool 'shout'" in done.stderr
+
+
+def test_a_server_offers_no_tool_that_nobody_declared(tmp_path: Path) -> None:
+    """SRV-6, HLD-16: it does not start, and says which there are."""
+    product = Product(tmp_path, user=False)
+    declare(product, shout=SHOUT)
+    done = product.tidegate("serve", "--tool", "shuot")
+    assert done.returncode == 2
+    assert "there is no tool 'shuot' that tasks could be created with: one of shout" in done.stderr
 
 
 TRY = """

@@ -37,7 +37,7 @@ with a network and processes of its own.
   --hold NAME             as with run; with docker and podman its options for containers, too
   --capture MODE          as with run
   --share PATH[:ro]       as with run
-  --tool NAME             as with run: a tool of yours, for this command
+  --tool NAME             as with run: a tool of yours, for this command, beside those that its task was created with
   --ask                   as with run
   --wait                  what needs approval waits for whoever watches the server
   --no-selftest           do not prove the fence before the command starts
@@ -151,7 +151,8 @@ def _held(told: dict[str, Any], options: RunOptions, stdio: StdioPlan, inbox: Si
     hold = choose_hold(options.hold, state_folder(os.environ), clock)
     if not hold.has_gate:
         return followed(order, lambda keys: run_without_gate(order, hold, stdio, inbox, keys, link))
-    order, tooled = with_named_tools(options.tools, order, told["files"], link)
+    names = tuple(dict.fromkeys((*told["tools"], *options.tools)))
+    order, tooled = with_named_tools(names, order, told["files"], link)
     return followed(
         order, lambda keys: tooled(lambda: run_behind_gate(order, None, hold, link, stdio, inbox, clock, keys))
     )

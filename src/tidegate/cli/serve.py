@@ -37,6 +37,13 @@ if TYPE_CHECKING:
     "--webhook", metavar="URL", default="", help="Post questions there, signed, in place of the settings' webhook."
 )
 @click.option("--webhook-key-file", metavar="FILE", default="", help="The key that signs them; only you can read it.")
+@click.option(
+    "--tool",
+    "tools",
+    multiple=True,
+    metavar="NAME",
+    help="Tasks may be created with this tool of yours (docs/tools.md; may be repeated).",
+)
 def serve(
     *,
     port: int | None,
@@ -46,6 +53,7 @@ def serve(
     no_notify: bool,
     webhook: str,
     webhook_key_file: str,
+    tools: tuple[str, ...],
 ) -> int:
     """Serve tasks, questions and the record of both: `run` uses it from now on, `exec` and `task` need it."""
     if print_unit is not None:
@@ -62,19 +70,25 @@ def serve(
         if not (webhook and webhook_key_file):
             raise UsageError("--webhook and --webhook-key-file go together", fix="--webhook URL --webhook-key-file F")
         target = Target(webhook, read_key(webhook_key_file))
-    return asyncio.run(_serve(port, no_portal=no_portal, listen=listen, notify=not no_notify, target=target))
+    return asyncio.run(
+        _serve(port, no_portal=no_portal, listen=listen, notify=not no_notify, target=target, tools=tools)
+    )
 
 
-async def _serve(port: int | None, *, no_portal: bool, listen: str, notify: bool, target: Target | None) -> int:
+async def _serve(
+    port: int | None, *, no_portal: bool, listen: str, notify: bool, target: Target | None, tools: tuple[str, ...]
+) -> int:
     from tidegate.server.api.api import open_api
     from tidegate.server.api.outside import bind_outside
     from tidegate.server.reach import reach_out
     from tidegate.server.serve import Server
+    from tidegate.server.task_tools import offered
 
+    offers = offered(tools)
     outside = bind_outside(listen)
 
     loop = asyncio.get_running_loop()
-    server = Server(state_folder(os.environ), environ=os.environ, warn=say)
+    server = Server(state_folder(os.environ), environ=os.environ, warn=say, tools=offers)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.request_stop)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a closed terminal does not end what others run behind

@@ -61,6 +61,13 @@ def _ask(verb: str, **order: Any) -> Any:
     "--secret", "secrets", multiple=True, metavar="NAME", help="Its commands use this secret (may be repeated)."
 )
 @click.option(
+    "--tool",
+    "tools",
+    multiple=True,
+    metavar="NAME",
+    help="Its commands can call this tool, of those that the server offers (serve --tool; may be repeated).",
+)
+@click.option(
     "--hold",
     type=click.Choice(("docker", "podman", "uid")),
     help="Its commands run in containers of this engine; with uid, as users of their own (root's server).",
@@ -89,6 +96,7 @@ def create(
     trust_folder: bool,
     no_folder_policy: bool,
     secrets: tuple[str, ...],
+    tools: tuple[str, ...],
     hold: str | None,
     image: str,
     transport: str,
@@ -133,6 +141,7 @@ def create(
         hold=hold or "",
         container=_container(hold, image, transport, container_option),
         secrets=secrets,
+        tools=tools,
     )
     lines = []
     if print_args:

@@ -20,10 +20,20 @@ _MOST = 32  # words of a command: what it is can be told from fewer
 _LONGEST = 64  # characters of an option's name
 
 
-def created(*, name: str, folder: str, command: Sequence[str], phase: str, hold: str, by: str, issue: str = "") -> Line:
-    """A task begins to live; `issue` is that of a tracker to which its end is told."""
+def created(
+    *,
+    name: str,
+    folder: str,
+    command: Sequence[str],
+    phase: str,
+    hold: str,
+    by: str,
+    issue: str = "",
+    tools: Sequence[str] = (),
+) -> Line:
+    """A task begins to live; `issue` is that of a tracker to which its end is told, `tools` are its commands'."""
     fields = {"name": name, "folder": folder, "command": logged(command), "phase": phase, "hold": hold, "by": by}
-    return "task.created", fields | ({"issue": issue} if issue else {})
+    return "task.created", fields | ({"issue": issue} if issue else {}) | ({"tools": list(tools)} if tools else {})
 
 
 def exec_started(exec_: str, command: Sequence[str], hold: str) -> list[Line]:

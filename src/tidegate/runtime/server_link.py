@@ -172,7 +172,7 @@ class ServerLink(Link):
         raise StartError(_BUSY, fix=self.again, code="server")
 
 
-_USAGE = frozenset(("no-such-task", "wait", "folder", "rule", "phase"))
+_USAGE = frozenset(("no-such-task", "wait", "folder", "rule", "phase", "tool"))
 
 
 def find_server(state: str, warn: Callable[[str], None]) -> ServerLink | None:

@@ -124,7 +124,7 @@ class Ledger:
                 task.id,
                 task_lines.created(
                     name=task.name, folder=task.folder.path, command=task.command, phase=task.phase.value,
-                    hold=task.hold, by=task.by, issue=task.issue,
+                    hold=task.hold, by=task.by, issue=task.issue, tools=task.tools,
                 ),
             )  # fmt: skip
         return remembered
@@ -274,7 +274,11 @@ def operator_bytes(task: Living) -> bytes:
     """Return what changed of a task since it was created, and what its commands run in, as its record keeps it."""
     rules = {text: verdict.value for text, verdict in task.operator.items()}
     kept = {"rules": rules, "paused": task.paused, "set_up": task.set_up, "setting_up": task.setting_up is not None}
-    more = {"container": task.container, "secrets": task.secrets.kept() if task.secrets else None}
+    more = {
+        "container": task.container,
+        "secrets": task.secrets.kept() if task.secrets else None,
+        "tools": task.tools,
+    }
     return json.dumps(kept | {name: value for name, value in more.items() if value}).encode()
 
 
@@ -290,5 +294,6 @@ def restore(task: Living, record: TaskRecord) -> None:
     task.set_up = bool(kept.get("set_up"))
     task.container = kept.get("container")
     task.secrets = TaskSecrets.of_record(kept.get("secrets"))
+    task.tools = tuple(map(str, kept.get("tools", ())))
     if kept.get("setting_up"):
         task.phase = Phase.RUNTIME  # the server ended in its midst: it runs again before the next command

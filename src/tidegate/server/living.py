@@ -90,6 +90,7 @@ class Living:
         self.books: TaskBooks | None = None  # None where none of its commands has a gate
         self.reading: Reading | None = None  # what reads inside TLS for it, once a command of a policy that asks began
         self.secrets = TaskSecrets()
+        self.tools: tuple[str, ...] = ()  # names of those that each of its commands has (task_tools.py)
         self.roots = ""  # roots of whoever began its first command, as PEM: with those of the server's own environment
         self.operator: dict[str, Verdict] = {}
         self.remembered: tuple[Remembered, ...] = ()
@@ -141,6 +142,7 @@ class Living:
             "authority": self.reads(policy),
             "secrets": self.secrets.names_of(agent=agent),
             "covers": self.secrets.names_of(agent=True),
+            "tools": self.tools,
         }
 
     @property
@@ -169,6 +171,7 @@ class Living:
             refused=self.books.refused if self.books is not None else 0,
             questions=questions,
             secrets=self.secrets.shown(),
+            tools=list(self.tools),
             warnings=list(self.warnings),
         )
 

@@ -28,6 +28,8 @@ from tidegate.server.books import TaskBooks
 from tidegate.server.living import CREATED, RETURNING, RUN, Exec, Living
 from tidegate.server.shapes import task_shape_of_record
 from tidegate.server.task_secrets import checked
+from tidegate.server.task_tools import checked as checked_tools
+from tidegate.server.task_tools import need_offered
 from tidegate.state.folders import folder_key
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ class Register:
         self._ledger = ledger
         self._clock = clock
         self._tasks: dict[str, Living] = {}
+        self.tools: tuple[str, ...] = ()  # that tasks can be created with
 
     # Looking.
 
@@ -129,13 +132,14 @@ class Register:
         container: dict[str, Any] | None = None,
         wait_seconds: int | None = None,
         secrets: Iterable[str] = (),
+        tools: Iterable[str] = (),
         issue: str = "",
         by: str,
     ) -> Living:
         """Make a task that lives until somebody ends it; its commands come with `exec`, in `hold` and `container`.
 
         Raises:
-            UsageError: for a folder, a wait or an issue that is none.
+            UsageError: for a folder, a wait or an issue that is none, or a tool that is not offered.
             StartError: when its record cannot be kept, or a secret is none.
         """
         if not os.path.isabs(folder):
@@ -156,6 +160,7 @@ class Register:
         )
         task.container = container
         task.issue = issue_of(issue)
+        task.tools = checked_tools(tools, self.tools)
         task.secrets = await in_thread(checked, self._state, secrets, policy)
         await self._adopt(task, self._own_log(task), rotate=True)
         sweep_tasks(self._state)
@@ -233,12 +238,13 @@ class Register:
         """Take in one command of a task. Its sockets come with `serve`.
 
         Raises:
-            StartError: when the task is ending.
+            StartError: when the task is ending, or one of its tools is not offered.
         """
         if task.ending:
             raise StartError(f"the task {task.id} is ending", fix="tidegate task create", code="task-ended")
         if task.setting_up is not None:
             raise StartError(f"the task {task.id} is being set up", fix="try again when that has ended", code="set-up")
+        need_offered(task.tools, hold, self.tools)
         task.begun += 1
         exec_ = Exec(
             task,

@@ -58,13 +58,15 @@ _LONGEST_SLEEP = 1.0  # seconds between looks at the questions' clocks
 
 
 class Server:
-    """See the head of the file. `warn` gets lines for whoever runs it.
+    """See the head of the file. `warn` gets lines for whoever runs it; `tools` are offered to created tasks.
 
     Raises:
         StartError: from `start`, when it cannot serve; nothing is left behind then.
     """
 
-    def __init__(self, state: str, *, environ: Mapping[str, str], warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, state: str, *, environ: Mapping[str, str], warn: Callable[[str], None], tools: tuple[str, ...] = ()
+    ) -> None:
         self.state = state
         self.version = __version__
         self.pid = os.getpid()
@@ -74,6 +76,7 @@ class Server:
         self.api_port = 0
         self._environ = environ
         self._warn = warn
+        self._tools = tools
         self.place = Place(state)
         self.ways: Ways | None = None  # notifications, webhook
         self.sinks = Sinks(state, wall=self.wall, warn=warn)
@@ -159,6 +162,7 @@ class Server:
             loop=self._loop,
         )
         self.registry = Registry(self.state, self.gate, self.ledger, clock=self.wall)
+        self.registry.tools = self._tools
         self.bus.bind(self._loop)
         self.gate.start()
         self.log.append("server.started", version=self.version, pid=self.pid)

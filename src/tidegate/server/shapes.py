@@ -45,6 +45,7 @@ def task_shape_of_record(record: TaskRecord) -> dict[str, Any]:
         refused=record.refused,
         questions=0,
         secrets=_secrets_of(record),
+        tools=_tools_of(record),
         warnings=[],
     )
 
@@ -54,6 +55,13 @@ def _secrets_of(record: TaskRecord) -> list[dict[str, Any]]:
         return TaskSecrets.of_record(json.loads(record.operator or b"{}").get("secrets")).shown()
     except (ValueError, KeyError, TypeError, AttributeError):
         return []  # a record of another version
+
+
+def _tools_of(record: TaskRecord) -> list[str]:
+    try:
+        return [str(name) for name in json.loads(record.operator or b"{}").get("tools", ())]
+    except (ValueError, TypeError, AttributeError):
+        return []  # likewise
 
 
 def rule_shape(rule: RuleRecord) -> dict[str, Any]:

@@ -32,6 +32,7 @@ async def do(registry: Registry, verb: str, order: dict[str, Any]) -> Any:
             hold=order.get("hold", ""),
             container=order.get("container"),
             secrets=order.get("secrets", ()),
+            tools=order.get("tools", ()),
             issue=order.get("issue", ""),
             by=BY,
         )

@@ -141,7 +141,7 @@ def test_a_task_is_shown_whole(tmp_path: Path) -> None:
     assert set(task.view(3)) == {
         "id", "name", "folder", "command", "phase", "state", "created_at", "ended_at", "outcome", "hold", "network",
         "wait_seconds", "paused", "execs", "connections", "refused", "questions", "by", "secrets",
-        "warnings",
+        "tools", "warnings",
     }  # fmt: skip
     assert (task.view(3)["questions"], task.view()["folder"]) == (3, str(tmp_path))
     assert task.books is not None

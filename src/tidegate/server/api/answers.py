@@ -60,7 +60,8 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True):
 class ToolAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A tool that commands can be given. `hosts` is what it says that it talks to.
 
-    It is held to the task's hosts only where `apply_task_hosts`. `works` is whether there is such a program.
+    It is held to the task's hosts only where `apply_task_hosts`. `works` is whether there is such a program,
+    `for_tasks` whether the server offers it to the tasks that are created in it.
     """
 
     name: str
@@ -69,6 +70,7 @@ class ToolAnswer(msgspec.Struct, frozen=True, kw_only=True):
     apply_task_hosts: bool
     source: str
     works: bool
+    for_tasks: bool
 
 
 class Tools(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +102,7 @@ class TaskAnswer(msgspec.Struct, frozen=True, kw_only=True):
     questions: int
     by: str
     secrets: list[SecretUse]
+    tools: list[str]
     warnings: list[str]
 
 

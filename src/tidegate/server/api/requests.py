@@ -22,6 +22,7 @@ Port = Annotated[int, Meta(ge=1, le=65535)]
 Path = Annotated[str, Meta(min_length=1, max_length=4096, pattern=r"^/[^\x00-\x1f\x7f]*(?![\s\S])")]
 Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f\x7f]+(?![\s\S])")]
 SecretName = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(?![\s\S])")]
+ToolName = Annotated[str, Meta(min_length=1, max_length=48, pattern=r"^[a-z][a-z0-9_-]*(?![\s\S])")]
 HostText = Annotated[str, Meta(min_length=1, max_length=260)]
 Hosts = Annotated[list[HostText], Meta(max_length=1000)]
 Limit = Annotated[int, Meta(ge=1, le=1000)]
@@ -42,6 +43,7 @@ class NewTask(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
     wait_seconds: Annotated[int, Meta(ge=60, le=28800)] | None = None
     network: Literal["none", "allowlist"] | None = None
     secrets: Annotated[list[SecretName], Meta(max_length=100, description="names; tidegate secret set")] = []
+    tools: Annotated[list[ToolName], Meta(max_length=64, description="of those with `for_tasks`")] = []
     issue: Annotated[str, Meta(max_length=31, pattern=r"^([A-Z][A-Z0-9_]{1,19}-[1-9][0-9]{0,9})?(?![\s\S])")] = ""
 
 

@@ -139,6 +139,7 @@ class TaskOperations:
             issue=body.issue,
             wait_seconds=body.wait_seconds,
             secrets=body.secrets,
+            tools=body.tools,
             by=call.caller.by,
         )
         return self._registry.view(task)

@@ -1,7 +1,8 @@
 """Tools as the API shows them: what they are called and the hosts that they talk to (SRV-2, SRV-3, SRV-6).
 
-Which tools a command has is said where it begins (`--tool`): nothing is declared or given through here, and what a
-program is, and what it is run with, is not shown.
+Which tools a command has is said where it begins, or where its task was created; which of them a task may be created
+with is said where the server begins (task_tools.py). Nothing is declared or offered through here, and what a program
+is, and what it is run with, is not shown.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ class ToolOperations:
 
     async def listed(self, _call: Call) -> dict[str, Any]:
         """Return all that are declared; `problem` says why there are none where the declaration is wrong."""
-        return await in_thread(_shown)
+        return await in_thread(_shown, self._context.server.registry.tools)
 
 
-def _shown() -> dict[str, Any]:
+def _shown(offers: tuple[str, ...]) -> dict[str, Any]:
     try:
         tools = declared(config_folder(os.environ))
     except TidegateError as error:
@@ -57,6 +58,7 @@ def _shown() -> dict[str, Any]:
                 "apply_task_hosts": tool.apply_task_hosts,
                 "source": tool.source,
                 "works": not missing(tool),
+                "for_tasks": tool.name in offers,
             }
             for tool in tools
         ],

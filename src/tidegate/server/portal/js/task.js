@@ -89,6 +89,7 @@ function facts(one) {
     running && ["Runs", running],
     ["Hold", one.hold || "each command its own"],
     one.by && ["By", one.by],
+    one.tools.length && ["Tools", one.tools.join(", ")],
     one.secrets.length && ["Secrets", one.secrets.map((each) => `${each.name} for ${each.hosts.join(", ")}`).join("; ")],
     one.connections && ["Connections", one.connections.toLocaleString()],
     one.refused && ["Refused", h("span", { class: "red" }, one.refused.toLocaleString())],

@@ -14,7 +14,7 @@ export function tools(main) {
   let found = null;
   let ended = false;
   fill(main, h("div", { class: "bar" }, h("h1", { tabindex: -1 }, "Tools"), field.node, sum),
-    h("p", { class: "lead" }, "Programs that run outside of a task for it. A task has only those that its command line names, and the task's own hosts do not limit them unless it says so here."),
+    h("p", { class: "lead" }, "Programs that run outside of a task for it. A task has only those that its command line names or that it was created with, and the task's own hosts do not limit them unless it says so here."),
     list, empty);
 
   async function read() {
@@ -39,5 +39,6 @@ export function tools(main) {
 const row = (one) => h("li", {}, h("span", { class: "where" }, one.name),
   h("span", { class: "meta" }, one.hosts.length ? one.hosts.join(", ") : "names no host",
     one.apply_task_hosts ? " · only the task's hosts, no redirects" : " · not limited by the task's hosts",
+    one.for_tasks && " · offered to created tasks",
     !one.works && " · its program is missing"),
   h("span", { class: "meta" }, one.description));
