@@ -167,6 +167,22 @@ def test_curl_is_refused_word_for_word(
     assert net_lines(done) == refused(port)
 
 
+@pytest.mark.parametrize(
+    ("scheme", "status", "words"),
+    [("socks4a", 97, "(91), request rejected or failed"), ("https", 35, "wrong version number")],
+)
+def test_curl_that_speaks_another_protocol_to_the_proxy_hears_at_once(
+    product: Product, client: Callable[[str], str], scheme: str, status: int, words: str
+) -> None:
+    """GAT-1, B31: an answer that ends curl's own wait, and not the end of the time that a head has."""
+    done = product.run(
+        "--allow", "a.test:80", "--", client("curl"), "-sS", "--proxy", f"{scheme}://127.0.0.1:3128", "http://a.test/"
+    )
+    assert (done.returncode, done.stdout) == (status, "")
+    assert words in own_words(done)
+    assert net_lines(done) == net("a request without a destination · refused, the request is malformed (malformed)")
+
+
 def test_curl_shows_why_in_the_headers_of_a_refused_connect(product: Product, client: Callable[[str], str]) -> None:
     """GAT-7: `curl -v` shows the fields of RFC 9209, with the line that would let it through."""
     done = product.run("--", client("curl"), "-sSv", "https://b.test/")

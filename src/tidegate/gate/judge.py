@@ -45,7 +45,6 @@ _DETAIL = {
     Speaks.HTTP: "clear-http",
     Speaks.HTTP2: "clear-http2",
     Speaks.SSH: "ssh",
-    Speaks.SOCKS5: "other",
     Speaks.OTHER: "other",
 }
 

@@ -26,7 +26,7 @@ class WireError(Exception):
         detail: one clause for people that says what exactly is wrong.
         raw: the escaped host, with its port, as it was sent, where it never became a destination; else ''.
         destination: what the request line names, where that much was clear.
-        reply: what to send before closing where the protocol has an answer of its own (SOCKS5); else empty.
+        reply: what to send before closing where the protocol has an answer of its own (SOCKS); else empty.
     """
 
     def __init__(

@@ -1,8 +1,9 @@
 """HTTP/1 heads: where one ends in a buffer, and what it says (RFC 9112 sections 2 to 5).
 
 Invariant: a head is a value or a WireError, and the same one whether its bytes come whole or one at a time.
-`head_end` answers while bytes still come and fails as soon as they can no longer become a head: at the first
-bare CR or LF, or where a bound is passed, whichever stands first. `parse_*_head` reads a complete one.
+`head_end` answers while bytes still come and fails as soon as they can no longer become a head: at a first byte of
+no method, at the first bare CR or LF, or where a bound is passed, whichever stands first. `parse_*_head` reads a
+complete one.
 
 Strict on purpose (GAT-4): exactly one space in a request line, CRLF only, no folding, no space before a colon, no
 empty or non-token name, no control byte, no empty line in front. What two parsers could read differently is
@@ -16,6 +17,7 @@ from __future__ import annotations
 from tidegate.model.limits import DEFAULT_LIMITS, Limits
 from tidegate.model.reason import Reason
 from tidegate.wire.errors import WireError, escaped, shown_host
+from tidegate.wire.first_bytes import why_no_request
 from tidegate.wire.grammar import FIELD, HEAD, OWS, TOKEN, VCHAR, is_token
 
 Version = tuple[int, int]
@@ -267,6 +269,9 @@ def _new_name(name: bytes, colon: bytes, line: bytes, *, request: bool) -> bytes
 
 
 def _other_method(word: bytes) -> str:
+    fault = why_no_request(word)
+    if fault is not None:
+        raise fault
     if not is_token(word) or len(word) > MAX_METHOD:
         raise WireError(Reason.BAD_REQUEST, "the request does not begin with a method")
     return word.decode("ascii")
@@ -274,6 +279,9 @@ def _other_method(word: bytes) -> str:
 
 def _bad_request_line(line: bytes) -> WireError:
     # Only on the way to a refusal, so it can afford to say what exactly is wrong, and where the host was.
+    fault = why_no_request(line or b"\r\n")
+    if fault is not None:
+        return fault
     method, _, rest = line.partition(b" ")
     target, space, version = rest.rpartition(b" ")
     if not space or not is_token(method):
@@ -296,6 +304,9 @@ def _bad_request_line(line: bytes) -> WireError:
 def _first_fault(buf: bytes | bytearray, start: int, limits: Limits, *, first_line: bool = True) -> WireError | None:
     # What makes `buf` no beginning of a head, judged at the first byte at which it shows; None while nothing does.
     # A bare LF shows at itself, a bare CR at the byte behind it, a bound at the first byte beyond it.
+    fault = why_no_request(buf) if first_line else None
+    if fault is not None:
+        return fault
     stop = min(len(buf), limits.header_bytes)
     line_room = limits.target_bytes + _LINE_REST
     begin = max(start - 1, 0)

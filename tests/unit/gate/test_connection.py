@@ -100,6 +100,29 @@ def test_origin_form_is_refused_with_a_line_that_helps(lab: Lab, serve: Serve, d
     assert lab.dns.queries == []
 
 
+@pytest.mark.parametrize(
+    ("data", "answer", "what"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01", b"HTTP/1.1 400 ", b"write http://"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 400 ", b"ProxyCommand"),
+        (b"\x04\x01\x00\x50\x01\x02\x03\x04\x00", b"\x00\x5b" + bytes(6), b""),
+        (b"\x04\x01\x00\x50\x00\x00\x00\x01\x00a.test\x00", b"\x00\x5b" + bytes(6), b""),
+        (b"\x00\x00", b"HTTP/1.1 400 ", b"method"),
+    ],
+)
+@pytest.mark.parametrize("by_byte", [False, True])
+def test_another_protocol_on_the_proxys_port_is_answered_and_not_waited_for(
+    lab: Lab, serve: Serve, data: bytes, answer: bytes, what: bytes, by_byte: bool
+) -> None:
+    """GAT-1, B31, B43: it hears at its first byte what is spoken here, SOCKS4 in its own words."""
+    gate = serve("a.test")
+    told = gate.raw(data, by_byte=by_byte, timeout=60)
+    assert told.startswith(answer)
+    assert what in told
+    assert gate.event().reason is Reason.BAD_REQUEST
+    assert lab.dns.queries == []
+
+
 def test_a_refused_connect_is_answered_once_and_never_read_on(lab: Lab, serve: Serve) -> None:
     """B37, B73, GAT-3: one 403, end of file; what was sent ahead is no request."""
     lab.dns.set("*.test", A=["1.2.3.4"])

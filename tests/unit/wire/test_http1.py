@@ -169,7 +169,9 @@ def test_the_neighbours_of_a_bad_field_pass(field: bytes) -> None:
     assert head.headers == ((name, value.strip()),)
 
 
-@pytest.mark.parametrize("data", [b"GET http://a/ HTTP/1.1\n", b"\n", b"\rG", b"GET http://a/ HTTP/1.1\r\r", b"\r\n\n"])
+@pytest.mark.parametrize(
+    "data", [b"GET http://a/ HTTP/1.1\n", b"G\n", b"G\rG", b"GET http://a/ HTTP/1.1\r\r", b"G\r\n\n"]
+)
 def test_a_bare_line_end_fails_before_the_head_is_whole(data: bytes) -> None:
     """A bare LF or CR can never become a head, so nobody waits for its end."""
     assert read_head([data]) is Reason.BAD_REQUEST
@@ -177,10 +179,28 @@ def test_a_bare_line_end_fails_before_the_head_is_whole(data: bytes) -> None:
     assert read_head([data[:-1]]) is MORE
 
 
-def test_empty_lines_in_front_are_refused() -> None:
-    """A head begins with its first line; an empty one is no request."""
-    assert read_head([b"\r\n" + GET]) is Reason.BAD_REQUEST
+@pytest.mark.parametrize("first", [b"\r", b"\n", b" ", b"\t", b"\x00", b"\x04", b"\x16", b"\x80", b"(", b"SSH-"])
+def test_a_head_begins_with_a_method(first: bytes) -> None:
+    """Behind an empty line, or bytes of another protocol, none is waited for; one rule for a part and for the whole."""
+    for data in (first, first + b"\n" + GET, first + GET):
+        whole = _detail([data])
+        assert whole == _detail(bytewise(data))
+        assert whole is not None
     assert read_head([b"\r\n\r\n"]) is Reason.BAD_REQUEST
+    assert read_head([b"M-SEARCH"]) is MORE
+
+
+def _detail(pieces: list[bytes]) -> str | None:
+    # What is told of a head that comes in these pieces.
+    buf = b""
+    try:
+        for piece in pieces:
+            buf += piece
+            if (end := head_end(buf)) >= 0:
+                parse_request_head(buf[:end])
+    except WireError as error:
+        return error.detail
+    return None
 
 
 def test_the_bounds_of_a_head() -> None:
