@@ -102,3 +102,32 @@ def test_a_command_keeps_its_help(tmp_path: Path) -> None:
     clone.say("neighbour")
     clone.bundle()
     assert clone.start() == ["neighbour", "Bundle"]
+
+
+def test_what_a_start_does_not_import_is_read_when_it_is(tmp_path: Path) -> None:
+    """The second half is loaded from the bundle too; from another file that lies in its place by then nothing is."""
+    clone = Clone(tmp_path)
+    tools = clone.module.parent.parent / "tools"
+    tools.mkdir()
+    (tools / "__init__.py").write_text("")
+    (tools / "late.py").write_text("HERE = 'late', type(__spec__.loader).__name__, __file__.rpartition('/')[2]\n")
+    body = "    from tidegate.tools.late import HERE\n    print(*HERE)\n    return 0\n"
+    clone.module.write_text(f"def main(argv):\n{body}")
+    made = clone.bundle()
+    assert clone.start() == ["late", "Bundle", "late.py"]
+    # Set up anew between a start and its import.
+    clone.module.write_text(f"import os\ndef main(argv):\n    os.replace({str(made) + '-2'!r}, {str(made)!r})\n{body}")
+    other = Path(f"{clone.bundle()}-2")
+    shutil.copy(made, other)
+    assert clone.start() == ["late", "SourceFileLoader", "late.py"]
+
+
+def test_both_lists_name_what_there_is() -> None:
+    """An entry of a list that nothing begins with would be one that was forgotten when its module was moved."""
+    sys.path.insert(0, str(ROOT / "scripts" / "launcher"))
+    try:
+        from bundle import LATER
+    finally:
+        del sys.path[0]
+    for module in LATER:
+        assert list((ROOT / "src" / "tidegate").glob(f"{module}*")), module

@@ -236,7 +236,7 @@ class _Child:
         capabilities.close_to_others()
 
     def _test_all(self) -> None:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+        with open("/proc/self/status", encoding="utf-8", errors="replace") as status:
             selftest.check_confinement(status.read())
         if self._kind != OPEN:
             selftest.check_watcher()

@@ -107,7 +107,7 @@ def _connect(wire: int, address: bytes) -> int:
 
 def field(thread: int, name: str) -> list[int]:
     """The numbers of one line of a process's status."""
-    with open(f"/proc/{thread}/status", encoding="ascii", errors="replace") as file:
+    with open(f"/proc/{thread}/status", encoding="utf-8", errors="replace") as file:
         for line in file:
             if line.startswith(name + ":"):
                 return [int(word) for word in line.split()[1:]]

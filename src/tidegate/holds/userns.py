@@ -80,7 +80,7 @@ def find(init: int) -> tuple[int, int]:
 
 
 def _read(path: str) -> str:
-    with open(path, encoding="ascii") as file:
+    with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()
 
 
