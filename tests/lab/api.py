@@ -155,7 +155,7 @@ class Origin:
         """How many bytes came."""
         return int(self._stats()["received_size"])
 
-    def wait(self, condition: Callable[[Self], bool], timeout: float = 5.0) -> None:
+    def wait(self, condition: Callable[[Self], bool], timeout: float = 60.0) -> None:
         """Wait until a condition on this origin holds.
 
         Raises:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from tidegate.model.event import Event
     from tidegate.policy.policy import Policy
 
+PATIENCE = 60.0  # seconds for what is to happen soon: a bound for what hangs, also on a machine that is far too busy
+
 
 def policy_of(
     *allow: str, ask: tuple[str, ...] = (), deny: tuple[str, ...] = (), limit: RuleLimits | None = None, **more: Any
@@ -73,6 +75,27 @@ class Recording:
         self.flushes += 1
 
 
+class Clock:
+    """A gate's monotonic seconds that pass only where the test says so: `serve("a.test:80", clock=clock)`.
+
+    So a bound of time neither passes by while a busy machine keeps the test waiting, nor is it waited for.
+    """
+
+    def __init__(self) -> None:
+        self._now = time.monotonic()
+
+    def __call__(self) -> float:
+        """Say what time it is."""
+        return self._now
+
+    def goes_on(self, seconds: float, serving: Serving) -> None:
+        """Let so much time pass, and what is due by then happen."""
+        serving.on_thread(lambda: None)  # what came before this has happened before it
+        self._now += seconds
+        for _ in range(2):  # what is due runs behind what was posted in the same turn
+            serving.on_thread(lambda: None)
+
+
 class Serving:
     """A gate that runs in a thread of its own, with one task on one listener of the machine's loopback."""
 
@@ -103,12 +126,12 @@ class Serving:
                 done.set()
 
         self.gate.post(run)
-        assert done.wait(10), "the gate's thread does not turn"
+        assert done.wait(PATIENCE), "the gate's thread does not turn"
         return result[0]
 
     def connect(self) -> socket.socket:
         """Return a connection to the listener."""
-        sock = socket.create_connection(self.address, timeout=10)
+        sock = socket.create_connection(self.address, timeout=PATIENCE)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return sock
 
@@ -136,12 +159,12 @@ class Serving:
     def idle(self) -> None:
         """Wait until no connection is open any more."""
         # Whoever was told its last word and sends on, or stays, may do so for ten seconds (gate/linger.py).
-        wait(lambda: self.gate.connections == 0, lambda: f"{self.gate.connections} are open", timeout=30.0)
+        wait(lambda: self.gate.connections == 0, lambda: f"{self.gate.connections} are open")
 
     def stop(self) -> None:
         """End it; a bug that showed on the way fails the test."""
         self.gate.stop()
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
         assert not self._thread.is_alive(), "the gate does not stop"  # what it has open is its thread's still
         self.gate.close()
         assert not self.faults, self.faults
@@ -150,7 +173,7 @@ class Serving:
 
 
 def wait(
-    condition: Callable[[], bool], what: Callable[[], str] = lambda: "it did not happen", timeout: float = 10.0
+    condition: Callable[[], bool], what: Callable[[], str] = lambda: "it did not happen", timeout: float = PATIENCE
 ) -> None:
     """Wait until something is so."""
     end = time.monotonic() + timeout

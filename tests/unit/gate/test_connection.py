@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import socket
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.unit.gate.kit import read_exactly, read_head, small, wait
+from tests.unit.gate.kit import Clock, read_exactly, read_head, small, wait
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How, Verdict
 
@@ -233,13 +232,17 @@ def test_a_slow_head_is_408_and_a_quick_one_is_served(lab: Lab, serve: Serve) ->
     """GAT-6: the clock runs from the first moment to the whole head."""
     lab.dns.set("a.test", A=["1.2.3.4"])
     lab.origin("banner", "1.2.3.4", 443)
-    gate = serve("a.test:443", limits=small(header_seconds=0.3))
-    answer = gate.raw(b"CONNECT a.test:443 HTTP/1.1\r\nHost: a.te")
-    assert answer.startswith(b"HTTP/1.1 408 ")
+    clock = Clock()
+    gate = serve("a.test:443", limits=small(header_seconds=10), clock=clock)
+    with gate.connect() as sock:
+        sock.sendall(b"CONNECT a.test:443 HTTP/1.1\r\nHost: a.te")
+        wait(lambda: gate.gate.connections == 1)
+        clock.goes_on(11, gate)
+        assert read_exactly(sock, 12) == b"HTTP/1.1 408"
     event = gate.event()
     assert (event.reason, event.status) == (Reason.HEADER_TIMEOUT, 408)
     with gate.tunnel("a.test:443") as sock:
-        time.sleep(0.5)
+        clock.goes_on(3600, gate)
         assert sock.recv(20) == b"SSH-2.0-lab\r\n"
 
 
@@ -291,7 +294,7 @@ def test_a_question_holds_the_connection_and_its_name(lab: Lab, serve: Serve) ->
     with gate.connect() as sock:
         sock.sendall(b"CONNECT q.test:443 HTTP/1.1\r\nHost: q.test:443\r\n\r\n")
         wait(lambda: bool(asking.open))
-        time.sleep(0.05)
+        gate.on_thread(lambda: None)
         assert lab.dns.queries == []
         task, decision, answer = asking.open[0]
         assert task == "t1"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.gate.kit import descriptors, small
+from tidegate.gate import dial
 from tidegate.gate.dial import MOST, Dial, alternate, begin, reason_of
 from tidegate.gate.reactor import Reactor
 from tidegate.model.reason import Reason
@@ -87,8 +88,8 @@ def race(addresses: tuple[str, ...], port: int, **limits: float) -> tuple[str, R
 
     packed = [socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text) for text in addresses]
     began = time.monotonic()
-    dial = Dial(reactor, packed, port, small(**limits), done)
-    if not dial.finished:
+    racing = Dial(reactor, packed, port, small(**limits), done)
+    if not racing.finished:
         reactor.run()
     took = time.monotonic() - began
     assert reactor.timers == 0
@@ -102,15 +103,16 @@ def test_a_dead_ipv6_address_costs_a_quarter_of_a_second(lab: Lab) -> None:
     lab.origin("raw", "1.2.3.4", 443)
     winner, reason, _, took = race((lab.BLACK_HOLE6 if lab.ipv6 else lab.BLACK_HOLE4, "1.2.3.4"), 443)
     assert (winner, reason) == ("1.2.3.4", None)
-    assert 0.2 < took < 3
+    assert 0.2 < took < 9  # where it would be waited for, ten
 
 
-def test_an_address_that_fails_at_once_is_not_waited_for(lab: Lab) -> None:
+def test_an_address_that_fails_at_once_is_not_waited_for(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """RFC 8305 section 5: the next attempt starts when one fails."""
+    monkeypatch.setattr(dial, "STAGGER", 60.0)
     lab.origin("raw", "1.2.3.4", 443)
     winner, _, _, took = race(("1.2.3.9", "1.2.3.4"), 443)
     assert winner == "1.2.3.4"
-    assert took < 0.25
+    assert took < 15
 
 
 def test_all_that_failed_are_named(lab: Lab) -> None:
@@ -125,10 +127,10 @@ def test_one_address_and_the_whole_race_have_their_time(lab: Lab) -> None:
     hole = lab.BLACK_HOLE4
     _, reason, _, took = race((hole,), 443, connect_seconds=0.3)
     assert reason is Reason.UPSTREAM_TIMEOUT
-    assert 0.25 < took < 3
+    assert 0.25 < took < 9
     _, reason, _, took = race((hole,), 443, total_seconds=0.2)
     assert reason is Reason.UPSTREAM_TIMEOUT
-    assert 0.15 < took < 3
+    assert 0.15 < took < 9
 
 
 def test_cancel_leaves_nothing(lab: Lab) -> None:
@@ -137,9 +139,9 @@ def test_cancel_leaves_nothing(lab: Lab) -> None:
     before = descriptors()
     calls: list[object] = []
     packed = [socket.inet_aton(lab.BLACK_HOLE4)] * 2
-    dial = Dial(reactor, packed, 443, small(), lambda *args: calls.append(args))
-    assert not dial.finished
-    dial.cancel()
+    racing = Dial(reactor, packed, 443, small(), lambda *args: calls.append(args))
+    assert not racing.finished
+    racing.cancel()
     assert (reactor.timers, len(reactor.table), calls) == (0, 0, [])
     assert descriptors() == before
     reactor.close()

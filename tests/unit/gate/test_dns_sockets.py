@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import dns.message
 import pytest
 
-from tests.unit.gate.kit import Serving, read_exactly, wait
+from tests.unit.gate.kit import Clock, Serving, read_exactly, wait
 from tidegate.gate import dns_sockets, names
 from tidegate.gate.capture import CaptureSockets
 from tidegate.model.reason import Reason
@@ -135,15 +135,16 @@ def test_a_client_that_does_not_read_is_not_read(capture: Capturing) -> None:
         assert len(read_exactly(sock, whole)) == whole
 
 
-def test_streams_are_few_and_not_for_ever(capture: Capturing, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_are_few_and_not_for_ever(capture: Capturing) -> None:
     """The one beyond the bound is closed and recorded; an idle one makes room."""
-    monkeypatch.setattr(dns_sockets, "IDLE", 0.3)
-    gate, captive = capture("a.test")
+    clock = Clock()
+    gate, captive = capture("a.test", clock=clock)
     socks = [captive.socket() for _ in range(dns_sockets.STREAMS + 1)]
     for sock in socks:
         sock.connect(("127.0.0.1", 53))
     assert gate.event().reason is Reason.TOO_MANY_CONNECTIONS
     assert socks[-1].recv(1) == b""
+    clock.goes_on(dns_sockets.IDLE + 1, gate)
     assert socks[0].recv(1) == b""  # idle
     wait(lambda: answers(captive.exchange(QUERY, tcp=True)) == ["198.18.1.1"])
     for sock in socks:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.unit.gate.kit import read_exactly, small, wait
+from tests.unit.gate.kit import Clock, read_exactly, small, wait
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
 
@@ -76,14 +76,17 @@ def test_one_clock_watches_many_requests_and_no_pause_between_them(lab: Lab, ser
     whole = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     steps = [["head"], ["send", whole], ["head"], ["send", whole], ["head"], ["send", whole[:-1]], ["drain"]]
     lab.origin("script", "1.2.3.4", 80, steps=steps)
-    gate = serve("a.test", limits=small(idle_seconds=0.4))
+    clock = Clock()
+    gate = serve("a.test", limits=small(idle_seconds=30), clock=clock)
     with gate.connect() as sock:
         for _ in range(2):
             sock.sendall(GET)
             assert read_exactly(sock, len(whole)) == whole.encode()
-            assert not readable(sock, 1.0)  # more than twice as long
+            clock.goes_on(70, gate)  # more than twice as long
+            assert not readable(sock, 0)
         sock.sendall(GET)
-        assert sock.recv(1 << 10).startswith(b"HTTP/1.1 200 OK")
+        assert read_exactly(sock, len(whole) - 1) == whole[:-1].encode()
+        clock.goes_on(70, gate)
         assert sock.recv(1 << 10) == b""
     assert [event.reason for event in gate.events(3)] == [Reason.ALLOWED, Reason.ALLOWED, Reason.IDLE_TIMEOUT]
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import socket
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.gate.kit import read_exactly, read_head, small
+from tests.unit.gate.kit import Clock, read_exactly, read_head, small, wait
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How, Verdict
 
@@ -266,13 +265,17 @@ def test_a_head_that_trickles_in_later_is_408_too(lab: Lab, serve: Serve) -> Non
     """GAT-6: the clock of a second request starts with its first byte."""
     lab.dns.set("a.test", A=["1.2.3.4"])
     lab.origin("http", "1.2.3.4", 80)
-    gate = serve("a.test", limits=small(header_seconds=0.2))
+    clock = Clock()
+    gate = serve("a.test", limits=small(header_seconds=10), clock=clock)
     with gate.connect() as sock:
         sock.sendall(get("a.test"))
         read_head(sock)
         read_exactly(sock, len("hello from 1.2.3.4:80\n"))
-        time.sleep(0.4)  # idle between requests is no slow head
+        clock.goes_on(15, gate)  # idle between requests is no slow head
+        quiet = gate.on_thread(lambda: gate.gate.reactor.timers)
         sock.sendall(b"GET http://a.te")
+        wait(lambda: gate.on_thread(lambda: gate.gate.reactor.timers) > quiet)  # it has begun
+        clock.goes_on(11, gate)
         assert read_exactly(sock, 1000).startswith(b"HTTP/1.1 408 ")
     assert [event.reason for event in gate.events(2)] == [Reason.ALLOWED, Reason.HEADER_TIMEOUT]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import ssl
-import time
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -14,7 +13,7 @@ import trustme
 from tests.coded import coded
 from tests.h2_site import H2Site
 from tests.unit.gate.inside import Inside, answer, get, inside, read_all
-from tests.unit.gate.kit import read_head
+from tests.unit.gate.kit import read_head, wait
 from tidegate.gate import inner_guard
 from tidegate.inspect.model_watch import Guard
 from tidegate.inspect.secrets import Place, Secret, Where
@@ -308,18 +307,15 @@ def test_what_has_no_body_passes(lab: Lab, guarded: Start) -> None:
 
 def test_events_come_as_they_are_sent(lab: Lab, guarded: Start) -> None:
     """INS-8, B55: a streaming answer is not held back: its first event is there long before its last is sent."""
-    lab.origin("stream", "1.2.3.4", 443, tls=API, interval=1.5)
+    lab.origin("stream", "1.2.3.4", 443, tls=API, interval=600)
     gate = guarded()
     with gate.tunnel(WHERE) as sock:
         sock.sendall(post(GOOD))
         got = b""
-        while b"data: 0" not in got:
-            got += sock.recv(65536)
+        while b"data: 0" not in got and (data := sock.recv(65536)):
+            got += data
         assert b"text/event-stream" in got
-        assert b"data: 2" not in got
-        while b"0\r\nX-End: yes\r\n\r\n" not in got:
-            got += sock.recv(65536)
-        assert b"data: 2" in got
+        assert b"data: 1" not in got
 
 
 def test_the_key_is_swapped_where_the_call_is_looked_at(lab: Lab, guarded: Start) -> None:
@@ -394,10 +390,7 @@ def test_over_http2(site: tuple[H2Site, str], guarded: Start) -> None:
     assert {event.reason for event in refused} == {Reason.MODEL_GUARD}
     guard = gate.contexts.guard
     assert isinstance(guard, Guard)
-    end = time.monotonic() + 10
-    while guard.left != Guard([]).left and time.monotonic() < end:
-        time.sleep(0.01)
-    assert guard.left == Guard([]).left
+    wait(lambda: guard.left == Guard([]).left)
 
 
 @pytest.mark.parametrize("name", ATTACKS)

@@ -60,4 +60,5 @@ def test_an_address_that_becomes_ours_is_refused_at_once(lab: Lab, serve: Serve)
         return b"own-address" in gate.raw(b"CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n", timeout=1)
 
     wait(refused)
-    assert gate.recording.events[-1].reason is Reason.OWN_ADDRESS
+    # A tunnel that was let through before may end, and be recorded, behind it.
+    assert Reason.OWN_ADDRESS in {event.reason for event in gate.recording.events}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.stalls import Stopwatch
 from tests.unit.gate.kit import small, wait
 from tidegate.gate import resolve
 from tidegate.gate.reactor import Reactor
@@ -39,10 +40,10 @@ class Loop:
     def _ask(self, name: str) -> Answer:
         self.asked.append(name)
         if not name.startswith("quick"):
-            self.release.wait(10)
+            self.release.wait(120)
         return Answer((b"\x01\x02\x03\x04",))
 
-    def resolve(self, name: str, seconds: float = 5.0, who: object = None) -> None:
+    def resolve(self, name: str, seconds: float = 60.0, who: object = None) -> None:
         """Ask on the reactor's thread."""
         self.reactor.post(lambda: self.resolver.resolve(name, self.answers.append, seconds, who) and None)
 
@@ -89,7 +90,7 @@ def test_dead_names_starve_no_good_one(loop: Loop) -> None:
     for number in range(100):
         loop.resolve(f"dead{number}.test", who="t1")
     loop.resolve("quick.test", who="t1")
-    wait(lambda: len(loop.answers) == 1, timeout=5)
+    wait(lambda: len(loop.answers) == 1, timeout=50)  # before those that wait are let go
 
 
 def test_one_task_may_not_hold_every_thread(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,9 +212,9 @@ def test_dns_failures_reach_the_client_as_502(lab: Lab, serve: Serve) -> None:
     for number, sock in enumerate(socks):
         sock.sendall(b"CONNECT n%d.dead.test:443 HTTP/1.1\r\nHost: n%d.dead.test:443\r\n\r\n" % (number, number))
     wait(lambda: gate.gate.resolver.threads >= 100)
-    began = time.monotonic()
-    gate.tunnel("good.test:443").close()
-    assert time.monotonic() - began < 1.5  # and not the two seconds of the dead ones
+    with Stopwatch() as watch:
+        gate.tunnel("good.test:443").close()
+    assert watch.seconds < 1.5  # and not the two seconds of the dead ones
     assert b"upstream-dns-timeout" in socks[0].recv(1000)
     for sock in socks:
         sock.close()
