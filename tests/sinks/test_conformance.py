@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.sinks.receivers import Web, until
-from tests.sinks.rig import CONFIRMS, HTTP, KINDS, Log, Rig, receiver, rig
+from tests.sinks.rig import CONFIRMS, HTTP, KINDS, Log, Rig, receiver, rig, wall
 from tidegate.journal.sinks import target
 from tidegate.journal.sinks.follower import IN_A_ROW, TRIES
+from tidegate.journal.sinks.record import trial
+from tidegate.journal.sinks.sink import LATER, TAKEN, attempted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -261,3 +263,37 @@ def test_a_log_that_is_rotated_while_it_is_followed(tmp_path: Path, kind: str) -
             assert sorted(set(one.seqs)) == wanted
     finally:
         one.down()
+
+
+ANSWERS = {
+    "webhook": "it answers 204", "elasticsearch": "it answers 200", "otlp": "it answers 200",
+    "jira": "it answers 200 to who signs in; there is no issue to comment on",
+    "syslog-unix": "the kernel took it", "syslog-udp": "it was sent; over UDP nothing says whether it arrived",
+    "syslog": "its kernel has acknowledged it; syslog itself confirms nothing",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_test_says_what_the_receiver_answered(tmp_path: Path, kind: str) -> None:
+    """JRN-6: a marked record, which is never taken for a line of the log; where nobody is there, why."""
+    one = receiver(kind, tmp_path)
+    one.up()
+    try:
+        made = rig(Log(tmp_path / "a"), one).sink
+        record = trial("siem", wall())
+        outcome = attempted(made, [record])
+        said = ANSWERS.get(kind) or ANSWERS[kind.rpartition("-")[0]]
+        assert (outcome.state, outcome.why, outcome.refused, outcome.lost) == (TAKEN, said, {}, 0)
+        (taken,) = until(lambda: one.ids)
+        if kind.startswith("webhook"):
+            assert taken.startswith("0-")
+        else:
+            assert taken == ("myself" if kind == "jira" else record.id)
+        made.close()
+    finally:
+        one.down()
+    if kind == "syslog-udp":
+        return  # the kernel hears of a closed port after it has sent
+    outcome = attempted(made, [record])
+    missing = "No such file or directory" if kind == "syslog-unix" else "Connection refused"
+    assert (outcome.state, outcome.why) == (LATER, missing)

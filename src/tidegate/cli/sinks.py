@@ -11,7 +11,7 @@ import click
 from tidegate.cli.api_client import ApiClient, segment
 from tidegate.cli.main import say
 from tidegate.journal.summary import printable
-from tidegate.model.errors import UsageError
+from tidegate.model.errors import TidegateError, UsageError
 
 _LONGEST_CA = 1 << 16
 
@@ -89,10 +89,43 @@ def set_(
 
 @sinks.command()
 @click.argument("name", metavar="NAME")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+def test(*, name: str, as_json: bool) -> int:
+    """Send one record that says that it is a test, and say what the receiver answered.
+
+    Exit status 1 where it has not taken it. It is no line of the log, goes on a connection of its own, and changes
+    nothing of how far the sink has come. Jira, which comments on issues only, is asked who signs in.
+    """
+    done = _known("POST", f"/api/sinks/{segment(name)}/test")
+    if as_json:
+        click.echo(json.dumps(done))
+    else:
+        said = "taken" if done["taken"] else "not taken"
+        parts = f"{done['name']}  {done['kind']} at {done['host']}", f"{said}: {done['answer']}"
+        click.echo(" · ".join(printable(part) for part in parts))
+    return 0 if done["taken"] else 1
+
+
+@sinks.command()
+@click.argument("name", metavar="NAME")
 def remove(*, name: str) -> None:
     """Send nothing there any more, and forget how far it had come."""
-    ApiClient().delete(f"/api/sinks/{segment(name)}")
+    _known("DELETE", f"/api/sinks/{segment(name)}")
     click.echo(f"{printable(name)} is removed")
+
+
+def _known(method: str, path: str) -> Any:
+    """Ask about one sink.
+
+    Raises:
+        UsageError: where there is none of this name.
+    """
+    try:
+        return ApiClient().ask(method, path)
+    except TidegateError as error:
+        if error.code != "no-such-sink":
+            raise
+        raise UsageError(error.what, fix=error.fix) from None
 
 
 def _line(one: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ import os
 import random
 import socket
 import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,8 @@ from tidegate.journal.heads import newest_head, read_key
 from tidegate.journal.sinks.definition import NAME, World, check, definition_of, make, plain
 from tidegate.journal.sinks.follower import Follower
 from tidegate.journal.sinks.keeping import Keeper, Kept
+from tidegate.journal.sinks.record import trial
+from tidegate.journal.sinks.sink import LATER, TAKEN, Outcome, attempted
 from tidegate.journal.sinks.tail import Tail
 from tidegate.model.errors import StartError, UsageError
 from tidegate.runtime.state import key_folder, log_folder, make_private_folder, sinks_folder, write_private
@@ -30,9 +33,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidegate.journal.sinks.definition import Definition
+    from tidegate.journal.sinks.sink import Sink
 
 MOST: Final = 20
 STOPPING: Final = 3.0  # seconds for all followers to end; what is on its way then is sent again by the next server
+TRIAL_SECONDS: Final = 45.0  # for a test: longer than one message may take, and less than a client waits for us
+_LOOK = 0.05  # seconds between looks at whether the server stops
 _SUFFIX = ".json"
 _LONGEST = 1 << 18
 
@@ -47,6 +53,7 @@ class Sinks:
         self._wall = wall
         self._warn = warn
         self._lock = threading.Lock()
+        self._trying = threading.Lock()
         self._running: dict[str, tuple[Definition, Follower]] = {}
         self._stopped = False
 
@@ -130,6 +137,52 @@ class Sinks:
             Keeper(self._folder, name, write_private).remove()
             return found[0]
 
+    def test(self, name: str) -> tuple[Definition, Outcome] | None:
+        """Send one record that says that it is a test, beside the log, and return what became of it.
+
+        None where there is none of this name. Blocks, for a bounded time; on its own connection, with the same key.
+
+        Raises:
+            UsageError: where another test is under way.
+        """
+        with self._lock:
+            found = self._running.get(name)
+            if found is None:
+                return None
+            sink = self._made(found[0])
+        if not self._trying.acquire(blocking=False):
+            raise UsageError("another sink is being tried", fix="wait for its answer")
+        try:
+            outcome = self._tried(name, sink)
+        finally:
+            self._trying.release()
+        if outcome.state == TAKEN and outcome.refused:
+            outcome = Outcome(LATER, outcome.refused[0])
+        return found[0], outcome if not outcome.lost else Outcome(LATER, outcome.why)
+
+    def _tried(self, name: str, sink: Sink) -> Outcome:
+        """Try it on a thread that nobody has to wait for: the server may stop meanwhile."""
+        said: list[Outcome] = []
+        over = threading.Event()
+
+        def attempt() -> None:
+            said.append(attempted(sink, [trial(name, self._wall())]))
+            sink.close()
+            over.set()
+
+        threading.Thread(target=attempt, name=f"test of sink {name}", daemon=True).start()
+        end = time.monotonic() + TRIAL_SECONDS
+        while not over.wait(_LOOK):
+            if self._stopped or time.monotonic() > end:
+                sink.abort()
+                why = "the server stops" if self._stopped else f"it has not answered within {TRIAL_SECONDS:.0f} s"
+                return Outcome(LATER, why)
+        return said[0]
+
+    def names(self) -> list[str]:
+        """Return what there is. On any thread."""
+        return sorted(self._running)
+
     def shown(self) -> list[dict[str, Any]]:
         """Return how each is doing, by name, as everybody may see it. On any thread."""
         running = sorted(self._running.items())
@@ -144,8 +197,7 @@ class Sinks:
     def _begin(self, definition: Definition) -> None:
         if self._stopped:
             return
-        key = self._key(definition.name)
-        sink = make(definition, key or b"", World(self._log, socket.gethostname(), self._wall))
+        sink = self._made(definition)
         keeper = Keeper(self._folder, definition.name, write_private)
         kept, said = keeper.load()
         tail = Tail(self._log, read_key(self._keys), kept.position, head=self._head, wall=self._wall)
@@ -155,6 +207,10 @@ class Sinks:
         )  # fmt: skip
         self._running[definition.name] = definition, follower
         follower.start()
+
+    def _made(self, definition: Definition) -> Sink:
+        key = self._key(definition.name) or b""
+        return make(definition, key, World(self._log, socket.gethostname(), self._wall))
 
     def _now(self) -> Kept:
         head = newest_head(self._keys, read_key(self._keys))

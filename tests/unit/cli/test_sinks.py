@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from tests.sinks.receivers import Hook, until
 from tests.unit.server.api.running import Whole
 from tidegate.cli.main import main
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def key_file(folder: Path, key: bytes) -> str:
@@ -59,10 +57,38 @@ def test_mistakes_are_one_line(whole: Whole, tmp_path: Path, capsys: pytest.Capt
         (["set", "x", "otlp+https://h.test", "--type", "net.block"], 2, "did you mean net.blocked?"),
         (["set", "x", "h.test:514"], 2, "or syslog+tls://HOST"),
         (["set", "x", "gopher://h.test"], 2, "or syslog+tls://HOST"),
-        (["remove", "x"], 1, "there is no sink"),
+        (["remove", "x"], 2, "there is no sink 'x': tidegate sinks set NAME URL"),
+        (["test", "x"], 2, "there is no sink 'x': tidegate sinks set NAME URL"),
     ):
         assert main(["sinks", *words]) == status, words
         err = capsys.readouterr().err
         assert says in err
         assert err.count("\n") <= 2
     assert whole.get("/api/sinks")["sinks"] == []
+
+
+@pytest.mark.usefixtures("whole")
+def test_a_sink_is_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """JRN-6, HLD-16: one line with what the receiver answered; 0 where it has the record, 1 where it has not."""
+    with Hook() as hook:
+        path = key_file(tmp_path, hook.key)
+        assert (
+            main(["sinks", "set", "siem", hook.url, "--key-file", path, "--type", "task.*", "--min", "critical"]) == 0
+        )
+        capsys.readouterr()
+        assert main(["sinks", "test", "siem"]) == 0
+        assert capsys.readouterr() == ("siem  webhook at localhost · taken: it answers 204\n", "")
+        assert hook.seqs == [0]
+        hook.faults.append("401")
+        assert main(["sinks", "test", "siem"]) == 1
+        assert capsys.readouterr() == ("siem  webhook at localhost · not taken: it answers 401\n", "")
+        assert main(["sinks", "test", "siem", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == {
+            "name": "siem", "kind": "webhook", "host": "localhost", "taken": True, "answer": "it answers 204",
+        }  # fmt: skip
+    assert main(["sinks", "test", "siem"]) == 1
+    assert capsys.readouterr().out == "siem  webhook at localhost · not taken: Connection refused\n"
+    for word in ("remove", "test"):
+        assert main(["sinks", word, "soc"]) == 2
+        assert capsys.readouterr() == ("", "tidegate: there is no sink 'soc': one of siem\n")
+    assert main(["sinks", "remove", "siem"]) == 0

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.sinks.receivers import Hook, Otlp
+from tests.sinks.receivers import Bulk, Hook, Otlp
 from tests.unit.server.kit import Front, policy, served, until
 from tidegate.journal.sinks.definition import Definition
 from tidegate.journal.sinks.keeping import Keeper
+from tidegate.journal.sinks.sink import LATER, TAKEN, Outcome
 from tidegate.model.errors import UsageError
 from tidegate.model.question import NO_TERMS, Answer
 from tidegate.runtime.state import write_private
@@ -201,3 +202,59 @@ def test_sinks_are_bounded(tmp_path: Path) -> None:
 
         served(tmp_path, go)
     assert len(json.dumps(otlp.ids)) >= 0
+
+
+def test_a_test_is_no_line_of_the_log_and_moves_nothing(tmp_path: Path) -> None:
+    """JRN-6: past the filters, marked, on a connection of its own; position, counts and log stay as they were."""
+    with Hook() as hook:
+
+        async def go(server: Server) -> None:
+            await put(server, Definition("one", hook.url, ("task.*",)), hook.key)
+            before = server.sinks.shown()
+            found = await in_thread(server.sinks.test, "one")
+            assert found is not None
+            assert found[1] == Outcome(TAKEN, "it answers 204")
+            assert server.sinks.shown() == before
+            assert await in_thread(server.sinks.test, "two") is None
+
+        served(tmp_path, go)
+        (message,) = hook.got
+    line = json.loads(message[3])
+    assert (line["type"], line["seq"], line["sink"]) == ("sink.test", 0, "one")
+    assert not {"prev", "seal"} & set(line)
+    assert message[2]["Idempotency-Key"] == '"test-{0}/test-{0}"'.format(line["at"])
+    assert "Tidegate-Signature" in message[2]
+    assert "sink.test" not in (tmp_path / "state" / "log" / "actions.jsonl").read_text()
+
+
+def test_what_refuses_the_record_itself_has_not_taken_it(tmp_path: Path) -> None:
+    """JRN-6: an item of _bulk that is refused under a status of 200 is no success; the neighbour is."""
+    with Bulk() as bulk:
+
+        async def go(server: Server) -> None:
+            await put(server, Definition("one", bulk.url), bulk.key)
+            for refused in (False, True):
+                bulk.poison = {0} if refused else set()
+                found = await in_thread(server.sinks.test, "one")
+                assert found is not None
+                why = "an item is answered 400 (document_parsing_exception)"
+                assert (found[1].state, found[1].why) == ((LATER, why) if refused else (TAKEN, "it answers 200"))
+
+        served(tmp_path, go)
+
+
+def test_a_test_that_is_never_answered_holds_up_neither_another_nor_the_end(tmp_path: Path) -> None:
+    """JRN-6, SRV-1: one at a time; it is broken off when the server ends (kit.served: in ten seconds)."""
+    with Hook() as hook:
+        hook.gate.clear()
+
+        async def go(server: Server) -> asyncio.Future[Any]:
+            await put(server, Definition("one", hook.url), hook.key)
+            first = asyncio.ensure_future(in_thread(server.sinks.test, "one"))
+            await until(lambda: bool(hook.got))
+            with pytest.raises(UsageError, match="being tried"):
+                await in_thread(server.sinks.test, "one")
+            return first
+
+        first = served(tmp_path, go)
+    assert first.cancelled() or first.result()[1] == Outcome(LATER, "the server stops")

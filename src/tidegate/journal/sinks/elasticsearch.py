@@ -37,7 +37,7 @@ class ElasticsearchSink:
         body = b"".join(document(record) for record in batch)
         reply = self._target.post(body, self._headers, path=self._path, keep=_ANSWER)
         outcome = judged(reply)
-        return _items(reply, batch) if outcome.state == TAKEN else outcome
+        return _items(reply, batch, outcome.why) if outcome.state == TAKEN else outcome
 
     def abort(self) -> None:
         """End what is on its way."""
@@ -54,7 +54,7 @@ def document(record: Record) -> bytes:
     return "".join(json.dumps(part, separators=(",", ":")) + "\n" for part in (action, source)).encode("ascii")
 
 
-def _items(reply: Reply, batch: Sequence[Record]) -> Outcome:
+def _items(reply: Reply, batch: Sequence[Record], why: str = "") -> Outcome:
     try:
         items = [item["create"] for item in json.loads(reply.body)["items"]]
         found = [(item["_id"], int(item["status"]), _error(item)) for item in items]
@@ -66,11 +66,11 @@ def _items(reply: Reply, batch: Sequence[Record]) -> Outcome:
     for place, (_, status, error) in enumerate(found):
         if 200 <= status < 300 or status == _CONFLICT:
             continue
-        why = f"an item is answered {status}" + (f" ({error})" if error else "")
+        said = f"an item is answered {status}" + (f" ({error})" if error else "")
         if status >= 500 or status in (401, 403, 404, 408, 429):
-            return Outcome(LATER, why)  # those that are created by now are answered 409 then
-        refused[place] = why
-    return Outcome(TAKEN, refused=refused)
+            return Outcome(LATER, said)  # those that are created by now are answered 409 then
+        refused[place] = said
+    return Outcome(TAKEN, why, refused=refused)
 
 
 def _error(item: dict[str, Any]) -> str:

@@ -13,14 +13,13 @@ Rules of the file:
 
 from __future__ import annotations
 
-import http.client
 import threading
 from typing import TYPE_CHECKING, Final
 
 from tidegate.journal.line import timestamp
 from tidegate.journal.sinks.keeping import MOST_GAPS
 from tidegate.journal.sinks.record import GAP
-from tidegate.journal.sinks.sink import LATER, TAKEN, Outcome, cleaned
+from tidegate.journal.sinks.sink import LATER, TAKEN, Outcome, attempted
 from tidegate.model.value import Value
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ class Follower:
         if not batch:
             self._confirm(upto, 0)
             return _REST
-        return self._judge(upto, batch, self._send(batch))
+        return self._judge(upto, batch, attempted(self._sink, batch))
 
     def _batch(self) -> tuple[int, list[Record]]:
         """Return up to where what waits is dealt with by sending these records."""
@@ -138,15 +137,6 @@ class Follower:
                     return place, batch
                 batch.append(record)
         return len(self._pending), batch
-
-    def _send(self, batch: list[Record]) -> Outcome:
-        try:
-            return self._sink.send(batch)
-        except (OSError, http.client.HTTPException) as error:
-            why = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
-            return Outcome(LATER, cleaned(why))
-        except Exception as error:  # noqa: BLE001  a bug in one sink is that sink's error, and loses nothing
-            return Outcome(LATER, f"a bug of tidegate: {type(error).__name__}: {cleaned(error)}")
 
     def _judge(self, upto: int, batch: list[Record], outcome: Outcome) -> float:
         if outcome.state == LATER:

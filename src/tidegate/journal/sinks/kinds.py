@@ -16,8 +16,9 @@ KINDS: Final = frozenset((
     "journal.cut", "journal.lost", "journal.torn", "net.blocked", "open.network", "peer.refused", "question.answered",
     "question.ended", "question.expired", "question.opened", "rule.forgotten", "rule.remembered", "secret.forgotten",
     "secret.given", "secret.set", "secret.used", "server.stalled", "server.started", "server.stopped",
-    "settings.changed", "sink.gap", "sink.log-anew", "sink.removed", "sink.set", "task.changed", "task.created",
-    "task.ended", "task.phase", "token.created", "token.revoked", "tool.called", "way.back", "way.silent",
+    "settings.changed", "sink.gap", "sink.log-anew", "sink.removed", "sink.set", "sink.test", "task.changed",
+    "task.created", "task.ended", "task.phase", "token.created", "token.revoked", "tool.called", "way.back",
+    "way.silent",
 ))  # fmt: skip
 FAMILIES: Final = frozenset(f"{kind.partition('.')[0]}.*" for kind in KINDS)
 

@@ -41,7 +41,7 @@ class OtlpSink:
         body = json.dumps(whole, separators=(",", ":")).encode("ascii")
         reply = self._target.post(body, self._headers, path=self._path, keep=_ANSWER)
         outcome = judged(reply)
-        return _partial(reply, len(batch)) if outcome.state == TAKEN else outcome
+        return _partial(reply, len(batch), outcome.why) if outcome.state == TAKEN else outcome
 
     def abort(self) -> None:
         """End what is on its way."""
@@ -95,11 +95,12 @@ def _nanoseconds(at: str) -> int:
     return int(when.timestamp()) * 1_000_000_000 + when.microsecond * 1000
 
 
-def _partial(reply: Reply, count: int) -> Outcome:
+def _partial(reply: Reply, count: int, why: str = "") -> Outcome:
     try:
         answer = json.loads(reply.body or b"{}")
         partial = answer.get("partialSuccess") or {}
         rejected = int(partial.get("rejectedLogRecords") or 0)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return Outcome(LATER, "it answers with something that is not OTLP's answer in JSON")
-    return Outcome(TAKEN, f"it rejected {rejected} of them", lost=min(max(rejected, 0), count))
+    lost = min(max(rejected, 0), count)
+    return Outcome(TAKEN, f"it rejected {rejected} of them" if lost else why, lost=lost)

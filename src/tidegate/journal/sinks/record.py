@@ -1,7 +1,7 @@
 """What a sink is given: a line of the action log, how severe it is, and which of them a sink wants.
 
-A record's `raw` is the line as it stands in the log, so its hash is the one that the next line names. Gaps, and a log
-that was begun anew, are records of tidegate's own in between; they have no seal. Pure.
+A record's `raw` is the line as it stands in the log, so its hash is the one that the next line names. Gaps, a log that
+was begun anew and tests are records of tidegate's own in between; they have no seal. Pure.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ SEVERITIES: Final = {"critical": 2, "error": 3, "warning": 4, "notice": 5, "info
 
 GAP: Final = "sink.gap"
 ANEW: Final = "sink.log-anew"
+TEST: Final = "sink.test"
 _KINDS: Final = {
     "journal.broken": 2, "journal.cut": 2, "hold.table-lost": 2,
     "journal.lost": 3, "journal.torn": 3, GAP: 3, ANEW: 3, "server.stalled": 3, "way.silent": 3,
@@ -30,7 +31,7 @@ _KINDS: Final = {
     "net.blocked": 4, "egress.refused": 4, "open.network": 4, "peer.refused": 4,
     "server.started": 6, "server.stopped": 6,
 }  # fmt: skip
-_FAMILIES: Final = {"question": 5, "answer": 5, "rule": 5, "settings": 5, "token": 5, "sink": 5, "secret": 5}
+_FAMILIES: Final = {"question": 5, "rule": 5, "settings": 5, "token": 5, "sink": 5, "secret": 5}
 _MOST_KINDS = 50
 _ID_DIGITS = 16  # of the hash: what tells two logs apart that count alike
 
@@ -66,6 +67,8 @@ class Record(Value, hot=True):
             return f"gap-{self.first}-{self.seq}"
         if self.kind == ANEW:
             return f"anew-{self.fields['before']}-{self.seq}"
+        if self.kind == TEST:
+            return f"test-{self.at}"
         return f"{self.seq}-{self.hash[:_ID_DIGITS]}"
 
 
@@ -89,6 +92,11 @@ def anew(before: int, at: Position, now: float) -> Record:
     What follows comes behind `at`, which is the newest known line that is still in it, or its beginning.
     """
     return _own(at.seq, at.hash, ANEW, now, 0, {"before": before})
+
+
+def trial(sink: str, now: float) -> Record:
+    """Return the record by which a person tries a sink: it is no line of the log, and says so; its number is 0."""
+    return _own(0, "", TEST, now, 0, {"sink": sink, "note": "a test of this sink, and no line of the log"})
 
 
 def _own(seq: int, hash_: str, kind: str, now: float, first: int, more: dict[str, Any]) -> Record:

@@ -28,7 +28,7 @@ class Outcome(Value):
 
     TAKEN: the receiver has it, but for `refused`, each by its place in the batch with why, and for `lost` records that
     it did not name; of `idle` there was nothing to send. LATER: nothing is known to have arrived; again, after at least
-    `wait` seconds. SMALLER: too large for it. REFUSED: it would refuse the same for ever.
+    `wait` seconds. SMALLER: too large for it. REFUSED: it would refuse the same for ever. `why` is what it answered.
     """
 
     state: str
@@ -56,15 +56,26 @@ class Sink(Protocol):
         """Let go of what is open."""
 
 
+def attempted(sink: Sink, batch: Sequence[Record]) -> Outcome:
+    """Send a batch, and return what became of it, whatever happened."""
+    try:
+        return sink.send(batch)
+    except (OSError, http.client.HTTPException) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+        return Outcome(LATER, cleaned(why))
+    except Exception as error:  # noqa: BLE001  a bug in one sink is that sink's error, and loses nothing
+        return Outcome(LATER, f"a bug of tidegate: {type(error).__name__}: {cleaned(error)}")
+
+
 def judged(reply: Reply) -> Outcome:
     """Return what a status says of the whole batch.
 
     What only a person can put right (a wrong key, a wrong path, a redirect) is no fault of the records: they wait.
     """
     status = reply.status
-    if 200 <= status < 300:
-        return Outcome(TAKEN)
     why = f"it answers {status}"
+    if 200 <= status < 300:
+        return Outcome(TAKEN, why)
     if status == http.client.REQUEST_ENTITY_TOO_LARGE:
         return Outcome(SMALLER, why)
     if status in _LATER or status in _SETUP or status < 400 or status >= 500:

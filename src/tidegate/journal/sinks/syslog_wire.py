@@ -34,9 +34,13 @@ _PAUSE = 0.005
 
 
 class Wire(Protocol):
-    """One transport. `longest` is of a message, 0 for any; `put` raises OSError where it does not arrive."""
+    """One transport. `longest` is of a message, 0 for any; `put` raises OSError where it does not arrive.
+
+    `took` is what is known of a message that `put` sent.
+    """
 
     longest: int
+    took: str
 
     def put(self, messages: list[bytes]) -> None:
         """Send all of them."""
@@ -62,7 +66,7 @@ class SyslogSink:
         except OSError as error:
             self._wire.close()
             return Outcome(LATER, error.strerror or str(error) or type(error).__name__)
-        return Outcome(TAKEN)
+        return Outcome(TAKEN, self._wire.took)
 
     def abort(self) -> None:
         """End what is on its way."""
@@ -80,6 +84,7 @@ class Datagrams:
 
     def __init__(self, path: str = "", host: str = "", port: int = 0) -> None:
         self._path = path
+        self.took = "the kernel took it" if path else "it was sent; over UDP nothing says whether it arrived"
         self._host = host
         self._port = port
         self._sock: socket.socket | None = None
@@ -141,6 +146,7 @@ class Stream:
     """A connection over TCP, under TLS where there is a context. It is kept between batches."""
 
     longest = 0
+    took = "its kernel has acknowledged it; syslog itself confirms nothing"
 
     def __init__(self, host: str, port: int, context: ssl.SSLContext | None = None) -> None:
         self._host = host

@@ -362,6 +362,16 @@ class SinkAnswer(msgspec.Struct, frozen=True, kw_only=True):
     sent_at: float | None
 
 
+class SinkTestAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a receiver said to one record that was a test. `taken` says whether it is there now, as far as it says."""
+
+    name: str
+    kind: str
+    host: str
+    taken: bool
+    answer: str
+
+
 class SinkAnswers(msgspec.Struct, frozen=True, kw_only=True):
     """All of them, by name."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tidegate.journal.sinks.definition import Definition
-from tidegate.server.api.answers import Done, SinkAnswer, SinkAnswers
+from tidegate.journal.sinks.sink import TAKEN
+from tidegate.server.api.answers import Done, SinkAnswer, SinkAnswers, SinkTestAnswer
 from tidegate.server.api.errors import ApiError
 from tidegate.server.api.operation import OWNER, Call, Operation
 from tidegate.server.api.requests import SinkChange
@@ -41,6 +42,15 @@ class SinkOperations:
                 role=OWNER,
             ),
             Operation(
+                method="POST",
+                path="/api/sinks/{name}/test",
+                summary="Send a sink one record that says that it is a test, and tell what its receiver answered",
+                do=self.test,
+                answer=SinkTestAnswer,
+                role=OWNER,
+                errors=(404,),
+            ),
+            Operation(
                 method="DELETE",
                 path="/api/sinks/{name}",
                 summary="Have a sink no more; its position is forgotten",
@@ -72,6 +82,26 @@ class SinkOperations:
         found = await in_thread(server.sinks.shown)
         return next(one for one in found if one["name"] == name)
 
+    async def test(self, call: Call) -> SinkTestAnswer:
+        """Try one."""
+        name = call.path["name"]
+        found = await in_thread(self._context.server.sinks.test, name)
+        if found is None:
+            raise self._none(name)
+        definition, outcome = found
+        return SinkTestAnswer(
+            name=definition.name,
+            kind=definition.kind,
+            host=definition.host,
+            taken=outcome.state == TAKEN,
+            answer=outcome.why or "it does not answer",
+        )
+
+    def _none(self, name: str) -> ApiError:
+        known = ", ".join(self._context.server.sinks.names())
+        fix = f"one of {known}" if known else "tidegate sinks set NAME URL"
+        return ApiError(404, f"there is no sink {name[:40]!r}", fix=fix, code="no-such-sink")
+
     async def remove(self, call: Call) -> Done:
         """Remove one."""
         server = self._context.server
@@ -81,6 +111,6 @@ class SinkOperations:
         except OSError as error:
             raise ApiError(503, f"the sink cannot be removed: {error.strerror}", fix="see the state folder") from None
         if found is None:
-            raise ApiError(404, f"there is no sink {name[:40]!r}", fix="tidegate sinks")
+            raise self._none(name)
         server.log.append("sink.removed", sink=name, to=f"{found.kind} at {found.host}", by=call.caller.by)
         return Done()

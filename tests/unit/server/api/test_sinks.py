@@ -37,11 +37,12 @@ def test_a_sink_is_set_shown_and_removed(whole: Whole) -> None:
 
 
 def test_a_viewer_sets_nothing(whole: Whole) -> None:
-    """JRN-6, SRV-2: PUT and DELETE are an owner's."""
+    """JRN-6, SRV-2: PUT, DELETE and a test are an owner's."""
     token = whole.send("POST", "/api/tokens", {"name": "a"}).json["secret"]
     body = b'{"url": "otlp+http://127.0.0.1:9"}'
     assert whole.ask("PUT", "/api/sinks/x", body, token=token, Content_Type="application/json").status == 403
     assert whole.ask("DELETE", "/api/sinks/x", token=token).status == 403
+    assert whole.ask("POST", "/api/sinks/x/test", token=token).status == 403
     assert whole.get("/api/sinks")["sinks"] == []
 
 
@@ -59,4 +60,5 @@ def test_what_cannot_be_a_sink(whole: Whole) -> None:
         assert answer.status == 400, (body, answer.body)
         assert answer.json["error"]["what"]
     assert whole.send("DELETE", "/api/sinks/x").status == 404
+    assert whole.send("POST", "/api/sinks/x/test").json["error"]["code"] == "no-such-sink"
     assert whole.get("/api/sinks")["sinks"] == []
