@@ -5,8 +5,8 @@ key reaches the task. A question that opens while we are in the background waits
 answers elsewhere takes the screen away.
 
 Rules of the file: the front's loop drives it (`watch`, `attend`, `patience`) and nothing here waits, but for a moment
-when the screen is put away. Keys count only after `BEFORE_KEYS`, and only those that stand alone (lone_keys.py). Only
-loaded with --ask.
+when the screen is put away. Keys count only after `BEFORE_KEYS`, and only those that stand alone (lone_keys.py): what
+was typed before that and is read late is dropped, however long this process did not get to run. Only loaded with --ask.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class AskScreen:
         self._announced: set[int] = set()
         self._shown = 0
         self._since = 0.0
+        self._counting = 0  # the question that keys count for
         self._hidden_until = float("-inf")
         self._drawn: tuple[object, ...] = ()
         self._whole = False
@@ -133,10 +134,10 @@ class AskScreen:
             self._end_jolt()
         if self._unsent:
             self._send()
-        if self.up and ready.get(terminal.fd, 0) & select.POLLIN:
-            self._read(terminal)
+        if self.up and (ready.get(terminal.fd, 0) & select.POLLIN or _has_input(terminal.fd)):
+            self._read(terminal)  # also what came since `ready`: the key before it does not stand alone
         if self.up:
-            said = self._press(self._keys.take(now), now)
+            said = self._press(self._keys.take(now))
         if self.up and (self._oldest() is None or not terminal.in_foreground()):
             self.hide()
         elif not self.up and not said and self._oldest() is not None and now >= self._hidden_until:
@@ -211,7 +212,7 @@ class AskScreen:
             return
         self.up = True
         self._keys.forget()
-        self._shown, self._drawn = 0, ()
+        self._shown, self._counting, self._drawn = 0, 0, ()
         if self._output is not None:
             self._output.blocked = True
         self._end_jolt()
@@ -228,6 +229,12 @@ class AskScreen:
             bell = b"\a"
         left = self._left()
         ready = now >= self._since + BEFORE_KEYS
+        if ready and self._counting != question["id"]:
+            # What waits was typed too early, and so was what was read: before the page says that keys count.
+            if _has_input(terminal.fd):
+                self._read(terminal)
+            self._keys.forget(but=INTERRUPT + STOP)
+            self._counting = question["id"]
         saving = question["id"] in self._answered
         columns, rows = _size(terminal.fd)
         state = (question["id"], int(left), ready, saving, columns, rows)
@@ -250,11 +257,11 @@ class AskScreen:
             return  # the front sees a terminal that is gone, and `in_foreground` one that is another's
         self._keys.feed(data, self._clock())
 
-    def _press(self, key: str, now: float) -> str:
+    def _press(self, key: str) -> str:
         if key in (INTERRUPT, STOP):
             return key
         question = self._oldest()
-        if not key or question is None or self._shown != question["id"] or now < self._since + BEFORE_KEYS:
+        if not key or question is None or self._counting != question["id"]:
             return ""
         answer = answers_of(question, whole=self._whole).get(key)
         if answer is not None and (self._whole or key in REFUSALS) and question["id"] not in self._answered:
@@ -296,6 +303,12 @@ class AskScreen:
         if self._jolted_until is not None and self._terminal is not None:
             self._jolted_until = None
             self._terminal.pass_size_on()
+
+
+def _has_input(fd: int) -> bool:
+    look = select.poll()
+    look.register(fd, select.POLLIN)
+    return any(events & select.POLLIN for _fd, events in look.poll(0))
 
 
 def _size(fd: int) -> tuple[int, int]:

@@ -61,9 +61,10 @@ class LoneKeys:
         key, self._key = self._key, None
         return key
 
-    def forget(self) -> None:
-        """Forget a key that was pressed before anything was asked."""
-        self._key = None
+    def forget(self, *, but: str = "") -> None:
+        """Forget a key that was pressed too early to mean what is asked, but for these."""
+        if self._key is not None and self._key not in but:
+            self._key = None
 
     def patience(self, now: float) -> float | None:
         """Return the seconds until `take` may have one, None where it will not."""

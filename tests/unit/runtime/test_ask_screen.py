@@ -170,6 +170,40 @@ def test_keys_count_for_what_was_shown_long_enough(window: Window) -> None:
     assert window.link.said == [(7, "allow"), (8, "deny")]
 
 
+def test_keys_of_the_first_moment_do_not_count_where_they_are_read_late(window: Window) -> None:
+    """ASK-5: a front that did not get to run reads them when others would count; Ctrl-C of then is still heard."""
+    for number, key in ((7, "a"), (8, "\x03")):
+        window.hear("asked", question(id=number))
+        window.turn()
+        window.turn()
+        os.write(window.person, key.encode())
+        wait_until(lambda: select.select([window.real], [], [], 0)[0], "the key")
+        said = [window.turn(BEFORE_KEYS + 0.3), window.turn(0.2), window.turn(0.2)]
+        assert ("\x03" in said) is (key == "\x03")
+        assert window.link.said == []
+        if number == 7:
+            window.press("d")
+            assert window.link.said.pop() == (7, "deny")
+            window.hear("closed", question())
+            window.turn()
+
+
+def test_a_key_before_one_that_waits_does_not_stand_alone(window: Window) -> None:
+    """ASK-5: what came while the front did not get to run is looked at before the key in front of it counts."""
+    window.hear("asked", question())
+    window.turn()
+    window.turn()
+    window.turn(1.0)
+    for seen in (select.POLLIN, 0, 0):
+        os.write(window.person, b"a")
+        wait_until(lambda: select.select([window.real], [], [], 0)[0], "the key")
+        window.now += 0.2
+        window.screen.attend({window.terminal.fd: seen})
+    assert window.link.said == []
+    window.turn(0.2)
+    assert window.link.said == [(7, "allow")]
+
+
 def test_ctrl_c_and_ctrl_z_are_the_fronts_and_the_screen_comes_again(window: Window) -> None:
     """HLD-9: put off for a while, so that the command can end or stop; then it is asked again."""
     window.hear("asked", question())
