@@ -52,7 +52,7 @@ def test_a_curl_waits_until_a_key_lets_it_through(product: Product, origin: Orig
         assert f"folder     {product.folder}"[:76] in shown
         assert "rule a.test (command-line" in shown
         assert "waiting    1 connection" in lines
-        assert re.search(r"time left +14:5\d, then it is refused", shown)
+        assert re.search(r"time left +1[0-5]:\d\d, then it is refused", shown)
         for answer in (
             "a  allow now",
             "t  allow for this task",
@@ -114,7 +114,8 @@ def test_what_cannot_be_remembered_says_so_and_has_no_key(product: Product, orig
         assert "not remembered" in shown
         assert "\n r  " not in shown
         person.press("r")
-        assert READY in person.look(0.5)
+        person.look(0.5)
+        person.sees(READY)
         assert origin.connections == 0
         person.press("d")
         assert person.end() == 0
@@ -158,8 +159,8 @@ def test_a_window_of_another_size_is_drawn_anew(product: Product, origin: Origin
         person.sees(READY)
         person.screen.resize(30, 100)
         person.resize(30, 100)
-        shown = person.sees_that(lambda text: text.splitlines()[:1] == [" tidegate asks: may this task connect?"], "it")
-        assert shown.count("a.test:80") == 1
+        title = [" tidegate asks: may this task connect?"]
+        person.sees_that(lambda text: text.splitlines()[:1] == title and text.count("a.test:80") == 1, "one page")
         person.screen.resize(4, 60)
         person.resize(4, 60)
         assert "a.test" not in person.sees("This window is too small")
@@ -175,21 +176,24 @@ def test_a_window_of_another_size_is_drawn_anew(product: Product, origin: Origin
 
 
 def test_keys_typed_before_the_question_do_not_answer_it(product: Product, origin: Origin) -> None:
-    """ASK-5: what was typed ahead, what comes in the first moment, a key held down and pasted text allow nothing."""
-    with asking(product, f"echo go; sleep 0.5; {STATUS}") as person:
+    """ASK-5: what was typed ahead, a key held down and pasted text allow nothing.
+
+    What comes in the first moment neither: tests/unit/runtime/test_ask_screen.py, which has the clock in its hand.
+    """
+    with asking(product, f"echo go; until [ -e typed ]; do sleep 0.05; done; {STATUS}") as person:
         person.sees("go")
         for _ in range(4):
             person.type("a")
             person.look(0.1)
-        person.sees("tidegate asks")
-        person.type("a")
-        person.sees(READY)
+        (product.folder / "typed").touch()
+        person.sees("tidegate asks", READY)
         for _ in range(20):
             person.type("aa")  # together: on a busy machine single ones come as far apart as a person's
             person.look(0.02)
         person.look(0.3)
         person.type("tar")
-        assert READY in person.look(0.5)
+        person.look(0.5)
+        person.sees(READY)
         assert origin.connections == 0
         person.press("d")
         person.sees("status 403")
@@ -214,7 +218,8 @@ def test_what_a_terminal_answers_by_itself_is_no_key(product: Product, origin: O
         for part in parts:
             person.look(0.25)
             person.type(part)
-        assert READY in person.look(0.6)
+        person.look(0.6)
+        person.sees(READY)
         assert origin.connections == 0
         person.press("d")
         person.sees("status 403")
@@ -223,8 +228,11 @@ def test_what_a_terminal_answers_by_itself_is_no_key(product: Product, origin: O
 
 def test_questions_queue(product: Product, origin: Origin) -> None:
     """ASK-1, ASK-5: one after the other, counted; a key answers the one that is shown, and no key answers two."""
-    line = f"{STATUS} & sleep 0.4; {STATUS.replace('a.test', 'b.test')} & wait"
+    later = STATUS.replace("a.test", "b.test")
+    line = f"{STATUS} & until [ -e asked ]; do sleep 0.05; done; {later} & wait"
     with asking(product, line, "*.test") as person:
+        person.sees("a.test:80")
+        (product.folder / "asked").touch()
         shown = person.sees("question 1 of 2", READY)
         assert "a.test:80" in shown
         assert "b.test" not in shown
@@ -322,11 +330,10 @@ def test_behind_a_server_anybody_answers_and_the_screen_goes(product: Product, o
             person.sees("a.test:80", READY)
             number = server.json("questions")["id"]
             assert server.tidegate("answer", str(number), "allow").returncode == 0
-            until(lambda: server.json("questions")["id"] != number, "the second curl did not ask")
-            person.look(1.2)  # the screen went, and came again
+            # The first screen went with that, which this emulator does not keep, and the second is another.
+            until(lambda: person.look() and b"status 200" in person.raw, "the first curl was not let through")
             person.press("d")
             person.sees("status 403")
-            assert b"status 200" in person.raw  # on the first screen, which this emulator does not keep
             assert person.end() == 0
         assert [line["by"] for line in server.actions() if line["type"] == "question.answered"][-1] == "terminal"
         task = server.tidegate("task", "create", "--profile", "closed", "--ask-for", "a.test").stdout.strip()
@@ -349,13 +356,16 @@ def test_without_ask_nothing_of_it_is_loaded(product: Product, ask: bool) -> Non
             try:
                 with open(f"/proc/{pid}/maps") as file:
                     mapped.append("sqlite3" in file.read())
-            except PermissionError:
+            except (PermissionError, FileNotFoundError):
                 continue
         assert len(mapped) >= 2
         assert any(mapped) is ask
 
 
 def _below(pid: int) -> list[int]:
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        children = [int(word) for word in file.read().split()]
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            children = [int(word) for word in file.read().split()]
+    except FileNotFoundError:
+        return []  # it has ended since
     return [pid, *(one for child in children for one in _below(child))]
