@@ -13,7 +13,6 @@ The gate, its sockets and its policy are the real ones.
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import ssl
 import threading
@@ -213,11 +212,6 @@ def client_hello(name: str | None = "a.test", alpn: tuple[str, ...] = ()) -> byt
     with contextlib.suppress(ssl.SSLWantReadError):
         client.do_handshake()
     return out.read()
-
-
-def descriptors() -> int:
-    """Count this process's open descriptors."""
-    return len(os.listdir("/proc/self/fd"))
 
 
 def small(**limits: Any) -> Limits:

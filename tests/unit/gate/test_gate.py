@@ -10,8 +10,9 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from tests.descriptors import descriptors
 from tests.lab.api import raw
-from tests.unit.gate.kit import Recording, Serving, descriptors, policy_of, read_exactly, read_head, small, wait
+from tests.unit.gate.kit import Recording, Serving, policy_of, read_exactly, read_head, small, wait
 from tidegate.gate.gate import Gate, GateTask
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How, Phase
@@ -41,7 +42,7 @@ def test_stop_closes_and_records_everything(lab: Lab) -> None:
     assert len([event for event in gate.recording.events if event.reason is Reason.STOPPING]) == 200
     for sock in (*tunnels, half, refused):
         sock.close()
-    assert descriptors() == before
+    assert descriptors() <= before
     assert threading.active_count() == 1 or not any(thread.name.startswith("gate") for thread in threading.enumerate())
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.descriptors import descriptors
 from tests.unit.gate.captive import Captive
-from tests.unit.gate.kit import descriptors
 from tidegate.gate.inward import Inward
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def test_any_number_of_sockets_of_the_namespace(captive: Captive, lab: Lab, fami
         sock.close()
         assert inside.recv(1) == b""
         inside.close()
-    assert descriptors() == before
+    assert descriptors() <= before
     status, listening, _ = captive.run("cat", "/proc/net/tcp6" if family == socket.AF_INET6 else "/proc/net/tcp")
     assert status == 0
     assert sum(" 0A " in line for line in listening.splitlines()) == 1, "only the server listens"

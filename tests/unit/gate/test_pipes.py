@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.unit.gate.kit import descriptors
+from tests.descriptors import descriptors
 from tidegate.gate.pipes import PipePool
 
 
@@ -35,7 +35,7 @@ def test_a_pipe_with_bytes_inside_is_never_lent_again() -> None:
     pool.give(pipe)
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(pipe.read)
-    assert descriptors() == before
+    assert descriptors() <= before
 
 
 def test_without_descriptors_there_is_no_pipe_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.gate.kit import PATIENCE, Clock, descriptors, read_exactly, small, wait
+from tests.descriptors import descriptors
+from tests.unit.gate.kit import PATIENCE, Clock, read_exactly, small, wait
 from tidegate.gate.listener import KEEPALIVE
 from tidegate.gate.reactor import IN
 from tidegate.gate.tunnel import Tunnel
@@ -203,7 +204,7 @@ def test_no_descriptor_stays_behind(lab: Lab, serve: Serve) -> None:
     for _ in range(10):
         mix()
     gate.idle()
-    wait(lambda: descriptors() <= before, lambda: f"{descriptors()} descriptors, {before} before")
+    wait(lambda: descriptors() <= before, lambda: f"{descriptors() - before} are open")
     assert gate.on_thread(lambda: len(gate.gate.reactor.table)) == 2  # the listener and the interfaces
 
 

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from tests.unit.gate.kit import Recording, descriptors, policy_of
+from tests.descriptors import descriptors
+from tests.unit.gate.kit import Recording, policy_of
 from tidegate.gate import identity
 from tidegate.gate.gate import Gate, GateTask
 from tidegate.gate.identity import owned_by
@@ -40,7 +41,7 @@ def test_closing_gives_every_descriptor_back() -> None:
     served.close(cut=True)
     served.close(cut=True)
     assert not gate.listeners
-    assert descriptors() == before
+    assert descriptors() <= before
     gate.close()
 
 
@@ -62,7 +63,7 @@ def test_one_that_is_no_socket_closes_them_all(roles: tuple[str, ...]) -> None:
             met=(("localhost", 5432),) * roles.count(MET),
         )
     assert not gate.listeners
-    assert descriptors() == before
+    assert descriptors() <= before
     gate.close()
 
 
@@ -121,7 +122,7 @@ def test_where_the_kernel_does_not_say_whose_a_connection_is_nothing_is_served(m
     with pytest.raises(StartError, match="whose a connection is") as caught:
         serve_sockets(gate, GateTask("t1", policy_of()), sockets, ())
     assert "modprobe" in caught.value.fix
-    assert descriptors() == before
+    assert descriptors() <= before
     served = serve_sockets(gate, GateTask("t1", policy_of()), TaskSockets((PROXY,), (_listening(),)), ())
     served.close(cut=True)
     gate.close()
