@@ -86,6 +86,7 @@ def _concluded(options: RunOptions, act: Callable[[StdioPlan], Ended]) -> int:
         report = OutputFile(options.report, "--report") if options.report else None
         if options.ask:
             need_terminal(stdio)
+        _refuse_in_a_task()
         ended = act(stdio)
         status, refused = _tell(options, ended, report)
     except (TidegateError, *_GAVE_OUT) as error:
@@ -106,6 +107,13 @@ def _concluded(options: RunOptions, act: Callable[[StdioPlan], Ended]) -> int:
 
         die_like(outcome)
     return status
+
+
+def _refuse_in_a_task() -> None:
+    if "TIDEGATE_TASK" in os.environ:  # first, so that no other start imports what knows why
+        from tidegate.holds.messages import refuse_in_a_task
+
+        refuse_in_a_task()
 
 
 def _run(options: RunOptions, stdio: StdioPlan) -> Ended:

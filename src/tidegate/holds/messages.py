@@ -30,6 +30,7 @@ _MEANING = {
     "cwd": "enter the working directory inside the hold",
 }
 IN_A_TASK = "TIDEGATE_TASK"  # every task has it in its environment
+_OF_A_TOOL = "TIDEGATE_TOOL"  # and the programs that run for one, which are outside of it
 _INSIDE_ALREADY = "run the command as it is; the gate around it stays"
 _LIMITS = ("user", "mnt", "net", "pid", "ipc")
 
@@ -95,6 +96,17 @@ def _or_without(stage: str, found: tuple[str, str]) -> str:
     """The hold that works where namespaces do not, where this kernel has what that needs (HLD-12)."""
     works = stage in ("unshare", "fork", "map", "view", "loopback") and not found[1].startswith(_INSIDE_ALREADY)
     return "; or --hold landlock, which makes none" if works and landlock.abi() >= landlock.SCOPE_ABI else ""
+
+
+def refuse_in_a_task(facts: Facts | None = None) -> None:
+    """Refuse a hold inside a hold before anything is made for it: later each hold fails at a place of its own.
+
+    Raises:
+        StartError: where this process is in a task.
+    """
+    nested = None if _OF_A_TOOL in os.environ else _hold_in_hold(facts or Facts())
+    if nested is not None:
+        raise StartError(nested[0], fix=nested[1], code="hold-nested")
 
 
 def canary_heard(names: list[str]) -> StartError:

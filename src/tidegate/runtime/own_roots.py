@@ -140,11 +140,15 @@ def _jks(data: bytes) -> list[bytes]:
 
 
 def _pkcs12(data: bytes, password: str) -> list[bytes]:
+    import warnings
+
     from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
 
     for secret in (password.encode(), None):
         try:
-            held = pkcs12.load_pkcs12(data, secret)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of roots' odd serial numbers, which are nothing to the person
+                held = pkcs12.load_pkcs12(data, secret)
         except ValueError:
             continue
         return [one.certificate.public_bytes(Encoding.DER) for one in held.additional_certs]

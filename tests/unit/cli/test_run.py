@@ -14,6 +14,7 @@ import pytest
 from tests.lab.api import Lab
 from tests.product import LAUNCHER, PYTHON, Product
 from tests.talker import Talker
+from tidegate.holds import landlock
 from tidegate.journal.open_lines import left_lines
 
 GET = "import sys,urllib.request as u; print(u.urlopen(sys.argv[1]).status)"
@@ -422,6 +423,21 @@ def test_long_paths_are_no_limit(product: Product, length: int) -> None:
     done = product.run("--", "sh", "-c", "curl -s -o /dev/null http://c.test/; exit 4")
     assert done.returncode == 4, done.stderr
     assert "net: c.test:80 · refused" in done.stderr
+
+
+@pytest.mark.parametrize("outer", ["netns", "landlock", "open", "offline"])
+def test_a_run_inside_a_run_says_what_to_do(product: Product, outer: str) -> None:
+    """HLD-12, HLD-16, B92: one line and 78, whichever hold is in which; nothing is tried or made before it is said."""
+    if outer == "landlock" and landlock.abi() < landlock.SCOPE_ABI:
+        pytest.skip("this kernel's Landlock scopes no signals")
+    inner = f"for hold in netns landlock open offline; do {LAUNCHER} run --hold $hold -- true; echo $?; done"
+    done = product.run("--quiet", "--hold", outer, "--", "sh", "-c", inner)
+    assert done.stdout.split() == ["78"] * 4, done.stderr
+    said = [line for line in done.stderr.splitlines() if "no gate and no policy" not in line]  # `open` says it always
+    line = (
+        "tidegate: this is a task of tidegate already, and there is no hold inside a hold: run the command as it is; "
+    )
+    assert said == [f"{line}; the gate around it stays"] * 4
 
 
 def test_the_holds_without_a_gate(product: Product, lab: Lab) -> None:

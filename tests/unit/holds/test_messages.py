@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tidegate.holds import messages
+from tidegate.model.errors import StartError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,6 +98,22 @@ def test_a_hold_inside_a_hold_is_named(
     monkeypatch.setenv("TIDEGATE_TASK", "x")
     machine = facts(tmp_path, {"proc/self/status": f"NoNewPrivs:\t{confined}\nSeccomp:\t2\n"})
     assert ("inside a hold" in str(messages.explain("map", errno.EPERM, "uid_map", machine))) is named
+
+
+@pytest.mark.parametrize(("confined", "tool", "refused"), [("1", "", True), ("0", "", False), ("1", "charge", False)])
+def test_a_task_is_told_before_anything_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confined: str, tool: str, refused: bool
+) -> None:
+    """HLD-12, B92: and neither whoever has the variable alone nor a tool's program, which is outside of it."""
+    monkeypatch.setenv("TIDEGATE_TASK", "x")
+    if tool:
+        monkeypatch.setenv("TIDEGATE_TOOL", tool)
+    machine = facts(tmp_path, {"proc/self/status": f"NoNewPrivs:\t{confined}\n"})
+    if not refused:
+        messages.refuse_in_a_task(machine)
+        return
+    with pytest.raises(StartError, match="inside a hold: run the command as it is"):
+        messages.refuse_in_a_task(machine)
 
 
 def test_a_reason_is_said_once(tmp_path: Path) -> None:

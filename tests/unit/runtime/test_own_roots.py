@@ -70,6 +70,22 @@ def test_a_store_with_a_key_of_its_own_is_read_past_it(tmp_path: Path) -> None:
     assert len(store(path, "changeit")) == 1
 
 
+def test_a_root_with_an_odd_serial_number_is_read_without_a_word(tmp_path: Path) -> None:
+    """INS-2, B110: some public roots are number 0; a library's warning is none of the caller's business."""
+    root, key = str(tmp_path / "root.pem"), str(tmp_path / "key.pem")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=x",
+         "-set_serial", "0", "-keyout", key, "-out", root],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    subprocess.run(
+        ["openssl", "pkcs12", "-export", "-nokeys", "-in", root, "-out", str(tmp_path / "s.p12"), "-passout", "pass:x"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    with open(root, encoding="ascii") as file:
+        assert words(store(str(tmp_path / "s.p12"), "x")) == "".join(file.read().split())
+
+
 _MAGIC = b"\xfe\xed\xfe\xed"
 
 
