@@ -6,16 +6,19 @@ import contextlib
 import os
 import shlex
 import signal
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import pytest
 
 from tests.engines import IMAGE
 from tests.holds.late import NEEDS, PYTHON, serve
 from tests.holds.launcher import PATIENCE
+from tests.product import PYTHON as TOOLS_PYTHON
 from tests.served import Served
+from tests.tools_kit import called, declare, tool
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
     from tests.holds.launcher import Launcher
@@ -235,3 +238,79 @@ def test_doctor_names_the_transport(launcher: Launcher) -> None:
     """A row for each engine, found out with a real container (SRV-5)."""
     done = launcher.product.tidegate("doctor")
     assert f"ok    hold {launcher.name}: transport enter, root's" in done.stdout
+
+
+SHOUT = tool("print(text.upper())", text={"type": "string", "maxLength": 100})
+TELL = (  # busybox sends a GET for --post-data through a proxy
+    "wget -q -O- ${TIDEGATE_TOOLS}shout 2>&1; unset http_proxy;"
+    " wget -q -O- --header 'Content-Type: application/json' --post-data '{\"text\": \"hey\"}'"
+    " ${TIDEGATE_TOOLS}shout 2>&1"
+)
+
+
+def test_a_container_has_the_tools_of_its_task(launcher: Launcher) -> None:
+    """SRV-6, HLD-8: by the proxy and by capture, behind the next server too, and behind none without."""
+    product = launcher.product
+    declare(product, shout=SHOUT)
+    launcher.server.stop()
+    launcher.server = Served(product, "--tool", "shout")
+    made = product.tidegate("task", "create", "--tool", "shout", "--print-args", launcher.name)
+    task, line = made.stdout.splitlines()
+    container = launcher.launch(*shlex.split(line))
+
+    def look() -> list[str]:
+        return launcher.engine("exec", container, "sh", "-c", TELL).splitlines()
+
+    attached, stderr = _attached(launcher, container, task)
+    try:
+        assert [look()[0][:16], look()[-1]] == ['{"name": "shout"', "HEY"]
+        launcher.server.kill()
+        while "no route" not in stderr.readline():
+            pass
+        launcher.server = Served(product, "--tool", "shout")
+        assert "again" in stderr.readline()
+        assert [look()[0][:16], look()[-1]] == ['{"name": "shout"', "HEY"]
+        assert [one["result"] for one in called(product)] == ["ok"] * 4
+        launcher.remove(container)
+        assert attached.wait(PATIENCE) == 0
+        assert "tool: shout · 4 calls\n" in stderr.read()
+        stderr.close()
+        container = launcher.launch(*shlex.split(line))
+        attached, stderr = _attached(launcher, container, task)
+        launcher.server.kill()
+        launcher.server = Served(product)
+        assert "'shout', which this server does not offer" in stderr.read()
+        assert attached.wait(PATIENCE) == 78
+        assert "HEY" not in look()
+    finally:
+        attached.kill()
+        attached.wait()
+        stderr.close()
+
+
+def _attached(launcher: Launcher, container: str, task: str) -> tuple[subprocess.Popen[str], IO[str]]:
+    process = launcher.attach(container, task)
+    assert process.stderr is not None
+    return process, process.stderr
+
+
+def test_a_container_that_could_change_its_tool_gets_no_gate(launcher: Launcher) -> None:
+    """SRV-6, HLD-15: what its launcher mounted to be written decides; the same folder to be read is its neighbour."""
+    product = launcher.product
+    folder = os.path.dirname(TOOLS_PYTHON)
+    declare(product, shout=SHOUT)
+    launcher.server.stop()
+    launcher.server = Served(product, "--tool", "shout")
+    made = product.tidegate("task", "create", "--tool", "shout", "--print-args", launcher.name)
+    task, line = made.stdout.splitlines()
+    for place in (folder, os.path.dirname(folder)):
+        could = launcher.launch(*shlex.split(line), "-v", f"{place}:/mine")
+        done = product.tidegate("attach", "--container", could, "--task", task)
+        said = f"would run '{TOOLS_PYTHON}', which a task can write: move it out of '{place}'"
+        assert (done.returncode, said in done.stderr) == (78, True), done.stderr
+        launcher.remove(could)
+    attached = launcher.attach(launcher.launch(*shlex.split(line), "-v", f"{folder}:/mine:ro"), task)
+    attached.kill()
+    attached.wait()
+    assert attached.stderr is not None
+    attached.stderr.close()

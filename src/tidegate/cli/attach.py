@@ -20,8 +20,9 @@ from tidegate.model.errors import EXIT_GATE_LOST, StartError, UsageError
 from tidegate.runtime.state import state_folder
 
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Self
 
+    from tidegate.cli.attach_tools import AttachedTools
     from tidegate.holds.container.attaching import Attached
     from tidegate.holds.container.engine import Engine
     from tidegate.holds.inside import TaskSockets
@@ -47,16 +48,16 @@ def attach(*, container: str, task: str, engine: str | None, capture: str, quiet
 
     found = _engine_of(container, engine)
     attached = Attached(found, container)
-    with os.fdopen(os.pidfd_open(attached.pid), "rb", buffering=0) as alive:
+    with os.fdopen(os.pidfd_open(attached.pid), "rb", buffering=0) as alive, _Beside(attached) as beside:
         again = False
         while True:
-            link = _join(found, attached, task, capture, again=again)
+            link = _join(found, attached, task, capture, beside, again=again)
             say(f"{container[:20]} is behind the gate of {task}" + (" again" if again else ""))
             if not again and (warning := attached.warning()):
                 say(f"warning: {warning}")
             ended = _wait(link, alive.fileno(), attached)
             if ended == _ENDED:
-                _finish(link, quiet=quiet)
+                _finish(link, beside, quiet=quiet)
                 return 0
             link.close()
             if ended == EXIT_GATE_LOST:
@@ -90,7 +91,34 @@ def _engine_of(container: str, name: str | None) -> Engine:
     raise UsageError(has + "; ".join(silent.values()), fix="name the engine: --engine docker, or podman")
 
 
-def _join(engine: Engine, attached: Attached, task: str, capture: str, *, again: bool) -> ServerLink:
+class _Beside:
+    """What answers for the tools of the container's task, once it is known that there are any (SRV-6)."""
+
+    def __init__(self, attached: Attached) -> None:
+        self._attached = attached
+        self._tools: AttachedTools | None = None
+
+    def join(self, told: dict[str, Any], link: ServerLink) -> None:
+        """Have the server that `link` leads to lead to them."""
+        if self._tools is None and told["tools"]:
+            from tidegate.cli.attach_tools import AttachedTools
+
+            self._tools = AttachedTools(told, self._attached)
+        if self._tools is not None:
+            self._tools.join(link)
+
+    def finish(self) -> list[str]:
+        """End them, and return what a person is told."""
+        return self._tools.finish() if self._tools is not None else []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.finish()
+
+
+def _join(engine: Engine, attached: Attached, task: str, capture: str, beside: _Beside, *, again: bool) -> ServerLink:
     """Have the server serve the container; our end of that conversation.
 
     Raises:
@@ -118,6 +146,7 @@ def _join(engine: Engine, attached: Attached, task: str, capture: str, *, again:
         )
         _check_set_up(told)
         link.cover(os.environ)
+        beside.join(told, link)
         lacking = renewed(attached, state, told["task"], link)
         if lacking and not again:
             say(f"note: {lacking}")
@@ -208,9 +237,11 @@ def _server_is_back(alive: int) -> bool:
     return False
 
 
-def _finish(link: ServerLink, *, quiet: bool) -> None:
-    counted = link.finish()
-    if counted is not None and counted[0] and not quiet:
-        from tidegate.journal.summary import net_lines
+def _finish(link: ServerLink, beside: _Beside, *, quiet: bool) -> None:
+    from tidegate.journal.summary import net_lines
 
-        raw("\n".join(net_lines(*counted)))
+    called = beside.finish()  # while the gate still hears of it
+    counted = link.finish()
+    lines = [*(net_lines(*counted) if counted is not None and counted[0] else ()), *called]
+    if lines and not quiet:
+        raw("\n".join(lines))

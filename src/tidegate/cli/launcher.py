@@ -12,6 +12,7 @@ import os
 from typing import TYPE_CHECKING
 
 from tidegate.cli.main import say
+from tidegate.model.tools import URL, VARIABLE
 from tidegate.runtime.state import make_task_folder, state_folder
 from tidegate.runtime.trust import BUNDLE, SYSTEM_BUNDLES, renew_files, roots_of, trust_files, trusting
 
@@ -26,10 +27,10 @@ NO_IMAGE = (
 )
 
 
-def options_for(engine: str, task: str, *, image: str, reads: bool, secrets: int) -> list[str]:
+def options_for(engine: str, task: str, *, image: str, reads: bool, secrets: int, tools: bool) -> list[str]:
     """Return lines of options for a container of this task; `image` is '' where nobody has named it.
 
-    `reads` says that hosts are read inside TLS.
+    `reads` says that hosts are read inside TLS, `tools` that the task has some.
 
     Raises:
         TidegateError: where the server, the engine or a source of a secret does not do its part.
@@ -42,7 +43,8 @@ def options_for(engine: str, task: str, *, image: str, reads: bool, secrets: int
     from tidegate.runtime.task import GATE_HOST, GATE_PORT
 
     state = state_folder(os.environ)
-    variables = task_environment({}, task=task, host=GATE_HOST, port=GATE_PORT, own_loopback=True, capture=True)
+    caller = {VARIABLE: URL} if tools else {}
+    variables = task_environment(caller, task=task, host=GATE_HOST, port=GATE_PORT, own_loopback=True, capture=True)
     folder = make_task_folder(state, task)
     if not reads:
         return launcher_arguments(engine, task, folder, variables)

@@ -150,7 +150,9 @@ def create(
         named = image if hold == print_args else ""
         reads = bool(secrets) or wants_inspection(joined)
         try:
-            lines = options_for(print_args, made["id"], image=named, reads=reads, secrets=len(secrets))
+            lines = options_for(
+                print_args, made["id"], image=named, reads=reads, secrets=len(secrets), tools=bool(tools)
+            )
         except BaseException:
             _ask("end", task=made["id"])  # nobody is told its id
             raise

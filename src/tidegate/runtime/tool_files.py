@@ -104,12 +104,12 @@ def fenced(order: Order, tools: Sequence[Tool], files: str) -> Order:
     for tool in tools:
         for word in _paths_of(tool):
             for step in steps(word):
-                within = next((place for place in writable if is_within(step, place)), "")
-                if within or any(is_within(step, place) for place in _TEMPORARY):
-                    place = within or os.path.dirname(step)
+                within = next((place for place in (*writable, *_TEMPORARY) if is_within(step, place)), "")
+                if within:
+                    by = "" if is_within(word, within) else f" (by {step!a})"
                     raise StartError(
-                        f"the tool {tool.name} would run {step!a}, which a task can write",
-                        fix=f"move it out of {place!a}: its program runs outside of every hold",
+                        f"the tool {tool.name} would run {word!a}{by}, which a task can write",
+                        fix=f"move it out of {within!a}: its program runs outside of every hold",
                         code=_CODE,
                     )
                 users_own = users_own or (os.path.lexists(word) and _could_write(step))

@@ -32,7 +32,10 @@ _ALONE = frozenset({"none"})
 
 
 class Attached:
-    """A container that was looked at. `pid` is its first process, `mounts` lead from places inside to sources."""
+    """A container that was looked at. `pid` is its first process, `mounts` lead from places inside to sources.
+
+    `writable` are files and folders of this machine that it can write.
+    """
 
     def __init__(self, engine: Engine, container: str) -> None:
         """Look at it.
@@ -51,6 +54,7 @@ class Attached:
                 code="container-ended",
             )
         self.mounts = {str(one.get("Destination")): str(one.get("Source")) for one in found.get("Mounts") or ()}
+        self.writable = writable_of(found)
         texts = (found.get("Config") or {}).get("Env") or ()
         self.variables = {name: value for name, _, value in (str(text).partition("=") for text in texts)}
         self.pid = engine.pid(container)
@@ -126,6 +130,14 @@ class Attached:
                 fix="start it with --network none",
                 code="container-network",
             )
+
+
+def writable_of(found: Mapping[str, Any]) -> tuple[str, ...]:
+    """The paths of this machine that an engine says a container can write: mounts, and the layer that is its own."""
+    mounts = [one.get("Source") for one in found.get("Mounts") or () if one.get("RW") is not False]
+    layers = ((found.get("GraphDriver") or {}).get("Data") or {}).get
+    own = (layers("UpperDir"), layers("MergedDir"), found.get("Rootfs"))
+    return tuple(str(path) for path in (*mounts, *own) if path)
 
 
 def is_filtered(pid: int) -> bool:

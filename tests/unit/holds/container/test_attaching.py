@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.holds.container.attaching import interfaces_of, is_filtered, networks_of
+from tidegate.holds.container.attaching import interfaces_of, is_filtered, networks_of, writable_of
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,24 @@ from tidegate.holds.container.attaching import interfaces_of, is_filtered, netwo
 def test_every_network_is_seen(found: dict[str, Any], networks: set[str]) -> None:
     """The mode it was started with, and those it was joined to since (HLD-4)."""
     assert networks_of(found) == networks
+
+
+@pytest.mark.parametrize(
+    ("found", "writable"),
+    [
+        ({}, ()),
+        ({"Mounts": [{"Source": "/a", "RW": True}, {"Source": "/b", "RW": False}, {"Source": ""}]}, ("/a",)),
+        ({"Mounts": [{"Source": "/a"}]}, ("/a",)),  # what is not said to be read-only is not
+        (
+            {"Mounts": None, "GraphDriver": {"Data": {"UpperDir": "/u", "MergedDir": "/m", "LowerDir": "/l"}}},
+            ("/u", "/m"),
+        ),
+        ({"Rootfs": "/root", "GraphDriver": {"Data": None}}, ("/root",)),
+    ],
+)
+def test_what_it_can_write_is_known(found: dict[str, Any], writable: tuple[str, ...]) -> None:
+    """SRV-6, HLD-15: mounts and its own layer, of docker and podman; no tool is run from there."""
+    assert writable_of(found) == writable
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can enter a network that root made")
