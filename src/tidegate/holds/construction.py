@@ -7,6 +7,7 @@ pass, its descriptors closed. It ends with a task, or `tear_down` kills, reaps a
 from __future__ import annotations
 
 import os
+import select
 
 from tidegate.holds import control, messages, userns, watcher
 from tidegate.holds.hold import RunningTask
@@ -53,20 +54,50 @@ class Construction:
         self._watcher = 0
         self._to_watcher = -1
         self._own: list[int] = []  # listening unix sockets that the task may connect to from the start
+        self._heard: list[tuple[str, list[int]] | None] = []  # by `look`, and not done yet
+
+    def take_by(self, deliver: Callable[[TaskSockets], None] | None) -> None:
+        """Say who takes the gate's sockets, where that was not known at first."""
+        self._deliver = deliver
+
+    def look(self) -> None:
+        """Map the child's ids if it waits for that by now. What else it says is kept: nobody takes it yet."""
+        while select.select((self._wire,), (), (), 0)[0]:
+            received = control.receive(self._wire)
+            if received is not None and received[0].startswith("unshared "):
+                self._map(int(received[0].split()[1]))
+                continue
+            self._heard.append(received)
+            if received is None:
+                return
+
+    def give(self, memory: int) -> None:
+        """Send init what was not known when it was forked, once it has been told that its ids are mapped."""
+        while not self._init:
+            self._hear()
+        try:
+            control.send(self._wire, "rest", (memory,))
+        except OSError as error:
+            raise self._said() or messages.ended_early() from error
 
     def await_proof(self) -> RunningTask:
         """Do our part until init says `probed`."""
-        while True:
-            received = control.receive(self._wire)
-            if received is None:
-                raise messages.ended_early()
-            message, descriptors = received
-            word, _, rest = message.partition(" ")
-            if word == "probed":
-                return self._proved()
-            if word == "failed":
-                raise messages.explain(*control.parse_failed(message))
+        while not self._hear():
+            pass
+        return self._proved()
+
+    def _hear(self) -> bool:
+        """Take the next message; True where it says that the fence is tried."""
+        received = self._heard.pop(0) if self._heard else control.receive(self._wire)
+        if received is None:
+            raise messages.ended_early()
+        message, descriptors = received
+        word, _, rest = message.partition(" ")
+        if word == "failed":
+            raise messages.explain(*control.parse_failed(message))
+        if word != "probed":
             self._take(word, rest, descriptors)
+        return word == "probed"
 
     def _proved(self) -> RunningTask:
         """Return the task that is held."""
@@ -130,8 +161,9 @@ class Construction:
             _kill_and_reap(self._watcher)
         if self._to_watcher >= 0:
             os.close(self._to_watcher)
-        for descriptor in self._own:
+        for descriptor in (*self._own, *(one for said in self._heard if said is not None for one in said[1])):
             os.close(descriptor)
+        self._heard.clear()
         close_namespaces(self._network)
         os.close(self._wire)
         if self._pty is not None:
@@ -146,7 +178,7 @@ class Construction:
         """The first message that begins so of those that were sent by now, '' where there is none; others are lost."""
         os.set_blocking(self._wire, False)
         try:
-            while received := control.receive(self._wire):
+            while received := self._heard.pop(0) if self._heard else control.receive(self._wire):
                 message, descriptors = received
                 for descriptor in descriptors:
                     os.close(descriptor)

@@ -12,6 +12,9 @@ has killed and reaped what it made. Nothing is written to the file system, so no
 mounts end with their last process, and init ends when the front's end of the control socket closes, however that
 comes.
 
+In the hold `netns` the front begins before it knows the command's variables and whom it is to trust: init waits for
+them between `mounts` and `run_init`, and the front finds them out meanwhile (begun.py).
+
 A *tenant* is what the hold `uid` has in place of a network and a user namespace (uid.py).
 """
 
@@ -32,8 +35,9 @@ from tidegate.holds import (
     unix_socket,
     userns,
 )
+from tidegate.holds.begun import Begun, taken_in
 from tidegate.holds.canaries import Canaries
-from tidegate.holds.construction import Construction, check_silence
+from tidegate.holds.construction import Construction
 from tidegate.holds.device import SHARED_MEMORY
 from tidegate.holds.hold import LaunchSpec, RunningTask
 from tidegate.holds.inside import MET, MOULD, OFF, ON, PORTS, PROXY, SSH_AGENT, TaskSockets, detours, met_at
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import NoReturn
 
+    from tidegate.holds.name_files import NameFile
     from tidegate.holds.uid import Tenant
 
     Finish = Callable[[int, LaunchSpec, Callable[[], None], Callable[[], None]], NoReturn]
@@ -78,16 +83,7 @@ class NamespaceHold:
 
     def launch(self, spec: LaunchSpec, deliver: Callable[[TaskSockets], None] | None) -> RunningTask:
         """Build the hold and prove it; see Hold.launch."""
-        from tidegate.holds.init import run_init
-
-        def finish(wire: int, spec: LaunchSpec, enter: Callable[[], None], test: Callable[[], None]) -> NoReturn:
-            run_init(wire, argv=spec.argv, env=spec.env, cwd=spec.cwd, stdio=spec.stdio, enter=enter, selftest=test)
-
-        if spec.stdio is None:
-            from tidegate.holds.stdio import plan_stdio
-
-            spec = spec.replace(stdio=plan_stdio())
-        return self._launch(spec, deliver, finish)
+        return self._launch(_with_streams(spec), deliver, _run_init())
 
     def sweep(self) -> None:
         """Nothing outlives a crash: see the head of this file. A canary's file goes with the next canary's."""
@@ -99,6 +95,10 @@ class NamespaceHold:
         finish: Finish,
         tenant: Tenant | None = None,
     ) -> RunningTask:
+        return self._begin(spec, finish, tenant).complete(deliver)
+
+    def _begin(self, spec: LaunchSpec, finish: Finish, tenant: Tenant | None = None, *, late: bool = False) -> Begun:
+        """Fork what builds the hold. With `late` it waits for variables and whom to trust (begun.py)."""
         if not linux.supported():
             raise messages.unknown_machine()
         if spec.capture == PORTS and capture.too_many(spec.capture_ports):
@@ -116,22 +116,41 @@ class NamespaceHold:
         outer = os.fork()
         if outer == 0:
             os.close(ours)
-            _Child(self.kind, front, theirs, spec, plan, canaries, finish, tenant).run()
+            _Child(self.kind, front, theirs, spec, plan, canaries, finish, tenant, late=late).run()
         os.close(theirs)
         shares = None if self.kind == OPEN else tuple(os.path.realpath(share.path) for share in spec.shares)
         pausing = spec.port if self.kind == NETNS and tenant is None else 0
-        construction = Construction(ours, outer, deliver, shares, detours(spec.met, spec.port), tenant, pausing)
-        try:
-            task = construction.await_proof()
-            if canaries:
-                check_silence(canaries)
-        except BaseException:
-            construction.tear_down()
-            raise
-        finally:
-            if canaries:
-                canaries.close()
-        return task
+        construction = Construction(ours, outer, None, shares, detours(spec.met, spec.port), tenant, pausing)
+        return Begun(construction, canaries, plan)
+
+
+def _with_streams(spec: LaunchSpec) -> LaunchSpec:
+    if spec.stdio is not None:
+        return spec
+    from tidegate.holds.stdio import plan_stdio
+
+    return spec.replace(stdio=plan_stdio())
+
+
+def _run_init() -> Finish:
+    from tidegate.holds.init import run_init
+
+    def finish(wire: int, spec: LaunchSpec, enter: Callable[[], None], test: Callable[[], None]) -> NoReturn:
+        run_init(wire, argv=spec.argv, env=spec.env, cwd=spec.cwd, stdio=spec.stdio, enter=enter, selftest=test)
+
+    return finish
+
+
+class EarlyHold(NamespaceHold):
+    """A hold that can be built while the caller still finds out the command's variables and whom it is to trust."""
+
+    def begin(self, spec: LaunchSpec) -> Begun:
+        """Begin to build the hold of this spec; its `env` decides the view, its `trust` does not count.
+
+        Raises:
+            StartError: where that cannot be; nothing is left then.
+        """
+        return self._begin(_with_streams(spec), _run_init(), late=True)
 
 
 class _Child:
@@ -147,8 +166,11 @@ class _Child:
         canaries: Canaries | None,
         finish: Finish,
         tenant: Tenant | None,
+        *,
+        late: bool,
     ) -> None:
         self._kind = kind
+        self._late = late
         self._tenant = tenant
         self._wire = wire
         self._front = front
@@ -202,7 +224,7 @@ class _Child:
             if received is None or received[0] != "mapped":
                 os._exit(0)
             stage = "view"
-            build(self._plan)
+            build(self._plan, self._rest if self._late else tuple)
             if self._spec.ssh_agent:
                 stage = "agent"
                 self._offer_agent()
@@ -210,6 +232,15 @@ class _Child:
         except BaseException as error:  # noqa: BLE001 (see above)
             control.send_failed(self._wire, stage, error)
         os._exit(1)
+
+    def _rest(self) -> tuple[NameFile, ...]:
+        """Wait for what the front did not know when it forked us; it ends us where it cannot find that out."""
+        received = control.receive(self._wire)
+        if received is None or received[0] != "rest":
+            os._exit(0)
+        env, files = taken_in(received[1][0])
+        self._spec = self._spec.replace(env=env)
+        return files
 
     def _offer_agent(self) -> None:
         """Make the socket of the ssh agent in a folder of the task's own, and tell its programs where it is."""

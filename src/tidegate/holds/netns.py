@@ -6,7 +6,7 @@ launch.py, which the neighbours `offline` and `open` share.
 
 from __future__ import annotations
 
-from tidegate.holds.launch import NamespaceHold
+from tidegate.holds.launch import EarlyHold
 from tidegate.holds.seccomp import NETNS as KIND
 
-NETNS = NamespaceHold(KIND)
+NETNS = EarlyHold(KIND)

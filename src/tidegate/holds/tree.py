@@ -25,14 +25,19 @@ from tidegate.model.errors import StartError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidegate.holds.name_files import NameFile
     from tidegate.holds.plan import Bound, Plan
 
 _MOVED = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _MODES = {"/run": "755", "/var/run": "755"}
 
 
-def build(plan: Plan) -> None:
+def build(plan: Plan, late: Callable[[], tuple[NameFile, ...]] = tuple) -> None:
     """Make the view. Runs once, as PID 1 of the new namespaces with the capabilities they came with.
+
+    `late` waits for files of ours that were not known when the plan was made.
 
     Raises:
         OSError: from the kernel, where a step fails; the process must not go on then.
@@ -59,7 +64,7 @@ def build(plan: Plan) -> None:
     for one, (_path, tree) in zip(plan.bound, trees, strict=True):
         if one.readonly:
             mounts.set_attributes(tree, mounts.READ_ONLY, recursive=True)
-    named = name_files.take(plan.names)
+    named = name_files.take((*plan.names, *late()))
     device.make_dev(nodes)
     own_folders(plan)
     for path, tree in trees:

@@ -21,8 +21,8 @@ from tidegate.runtime.container_task import (
     in_container,
     node_name,
     server_of,
-    with_relay,
 )
+from tidegate.runtime.early_hold import EarlyHold, spec_of
 from tidegate.runtime.environment import task_environment, without_proxies
 from tidegate.runtime.first_message import about, first_message
 from tidegate.runtime.inspection import need_readable
@@ -136,6 +136,24 @@ def run_behind_gate(
     Raises:
         StartError: when it cannot start as asked; nothing of it has run and nothing is left behind.
     """
+    early = EarlyHold(hold)
+    try:
+        return _behind_gate(order, policy, hold, link, stdio, inbox, clock, keys, early)
+    finally:
+        early.end()
+
+
+def _behind_gate(
+    order: Order,
+    policy: Policy | None,
+    hold: Hold,
+    link: Link,
+    stdio: StdioPlan,
+    inbox: SignalInbox,
+    clock: Callable[[], float],
+    keys: SshKeys | None,
+    early: EarlyHold,
+) -> Ended:
     from tidegate.holds.hold import gate_port
     from tidegate.runtime.front import Front
 
@@ -147,10 +165,23 @@ def run_behind_gate(
         engine_of(hold).expect(order.container.image)
     met = _met(order, policy, hold.name, first)
     names = own_names(node_name(order.container)) if captured else ()
+    own = (OWN4, OWN6, *names) if captured else ()
+
+    def spec_for(command: tuple[str, ...], phase: str, environment: dict[str, str], streams: StdioPlan) -> LaunchSpec:
+        spec = spec_of(order, environment, streams).replace(argv=command, met=met[phase], port=port)
+        if command is order.command:
+            spec = spec.replace(published=tuple(one.inside for one in order.publish))
+        if order.capture == PORTS:
+            spec = spec.replace(capture_ports=order.ports[phase] if policy is None else ports_of(policy, Phase(phase)))
+        return spec
+
+    if policy is not None and not setup and not (order.secrets or order.keys):  # nothing else is still to be found out
+        early.begin(spec_for(order.command, order.phase, _environment_of(order, hold, link, port, own), stdio))
     pool = roots_for(order, policy, link)
     roots = pool.pem if pool is not None else ""
     if policy is not None:
         need_readable(policy, order.secrets)
+        early.look()
         link.configure(first_message(order, policy, hold.name, first, names=names, met=met, roots=roots))
     asking = None
     if order.ask == ASK:
@@ -161,6 +192,7 @@ def run_behind_gate(
     if pool:
         files = trust_files_for(pool, order, hold)  # while the gate makes its authority
         trusted = files.roots
+        early.look()
         try:
             inbox.heed(at_once=True)  # a secret's source may take its time
             link.confirm_known()
@@ -169,7 +201,7 @@ def run_behind_gate(
             return Ended(Outcome(128 + asked.number, asked.number, started=False), None)
         finally:
             inbox.heed(at_once=False)
-    environment = _environment_of(order, hold, link, port, (OWN4, OWN6, *names) if captured else ())
+    environment = _environment_of(order, hold, link, port, own)
     if link.tell_tools is not None:
         link.tell_tools(roots, link.authority if files is not None else ())
     trust: tuple[tuple[str, bytes], ...] = ()
@@ -179,12 +211,7 @@ def run_behind_gate(
         trust, environment = files.of(link.authority), trusting(environment)
 
     def launch(command: tuple[str, ...], phase: str, streams: StdioPlan) -> Front:
-        spec = _spec(order, environment, streams).replace(argv=command, trust=trust)
-        spec = spec.replace(met=met[phase], port=port)
-        if command is order.command:
-            spec = spec.replace(published=tuple(one.inside for one in order.publish))
-        if order.capture == PORTS:
-            spec = spec.replace(capture_ports=order.ports[phase] if policy is None else ports_of(policy, Phase(phase)))
+        spec = spec_for(command, phase, environment, streams).replace(trust=trust)
         follows = phase != first
 
         def deliver(sockets: TaskSockets) -> None:
@@ -196,7 +223,7 @@ def run_behind_gate(
                 link.deliver(sockets)
 
         try:
-            running = hold.launch(spec, deliver)
+            running = early.launch(spec, deliver)
         except StartError as error:
             raise link.why_not() or error from None
         try:
@@ -322,7 +349,7 @@ def run_without_gate(
     environment = dict(order.environ) if hold.name == "open" else without_proxies(order.environ)
     environment["TIDEGATE_TASK"] = order.task
     try:
-        running = hold.launch(_spec(order, environment, stdio), keys.serve if keys is not None else None)
+        running = hold.launch(spec_of(order, environment, stdio), keys.serve if keys is not None else None)
         if link is None:
             return Ended(Front(running, stdio, gate_fd=None, inbox=inbox).run(), None)
     finally:
@@ -344,31 +371,6 @@ def _book(order: Order, hold: str) -> AloneBook:
     book = AloneBook(shown, clock=time.time, warn=say)  # noqa: TID251  the clock comes in here
     book.begin()
     return book
-
-
-def _spec(order: Order, environment: dict[str, str], stdio: StdioPlan) -> LaunchSpec:
-    from tidegate.holds.hold import LaunchSpec
-
-    return LaunchSpec(
-        argv=order.command,
-        env=environment,
-        cwd=order.folder,
-        workspace=None if order.folder == "/" else order.folder,
-        shares=order.shares,
-        hidden=order.hidden,
-        readonly=order.readonly,
-        guarded=order.guarded,
-        closed=order.closed,
-        writable=order.writable,
-        strict=order.strict,
-        port=GATE_PORT,
-        selftest=order.selftest,
-        run_id=order.task,
-        stdio=stdio,
-        capture=order.capture,
-        ssh_agent=bool(order.ssh_keys),
-        container=None if order.container is None else with_relay(order.container, order.state),
-    )
 
 
 def ports_of(policy: Policy, phase: Phase) -> tuple[int, ...]:

@@ -79,3 +79,26 @@ def test_a_canary_that_heard_something_is_an_error() -> None:
         print(error.code)
     """
     assert apart(text) == "self-test\n"
+
+
+def test_what_is_heard_early_is_done_in_its_turn() -> None:
+    """A look keeps what nobody takes yet: sockets are delivered later, or closed; a failure is said later (HLD-7)."""
+    text = f"""{BUILDING}
+    def heard(made, count):
+        while len(made._heard) < count:
+            made.look()
+        return made
+    made = heard(begin(('sockets proxy met', (0, 1)), ('probed', ())), 2)
+    made.take_by(lambda sockets: print(*sockets.roles))
+    print(outcome(made))
+    made.tear_down()
+    print(left() == before)
+    made = heard(begin(('sockets proxy met', (0, 1)), ('failed view 28 a mount', ())), 2)
+    made.tear_down()
+    print(left() == before)
+    made = heard(begin(('failed view 28 a mount', ())), 2)
+    print(outcome(made))
+    made.tear_down()
+    print(left() == before)
+    """
+    assert apart(text).split() == ["proxy", "met", "RunningTask", "True", "True", "hold-view", "True"]

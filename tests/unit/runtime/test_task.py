@@ -6,7 +6,8 @@ import pytest
 
 from tidegate.model.verdict import Phase
 from tidegate.policy.layers import command_line, join
-from tidegate.runtime.task import Order, _spec, ports_of
+from tidegate.runtime.early_hold import spec_of
+from tidegate.runtime.task import Order, ports_of
 
 ORDER = Order(
     task="t1",
@@ -25,7 +26,7 @@ ORDER = Order(
 @pytest.mark.parametrize(("folder", "workspace"), [("/srv/project", "/srv/project"), ("/", None)])
 def test_the_workspace_is_the_folder_it_is_run_in(folder: str, workspace: str | None) -> None:
     """HLD-14: the workspace is always bound; at the root there is nothing to bind."""
-    spec = _spec(ORDER.replace(folder=folder), {"A": "1"}, None)  # type: ignore[arg-type]
+    spec = spec_of(ORDER.replace(folder=folder), {"A": "1"}, None)  # type: ignore[arg-type]
     assert (spec.cwd, spec.workspace) == (folder, workspace)
     assert (spec.hidden, spec.readonly, spec.selftest) == (("/state",), ("/tidegate",), True)
     assert spec.env == {"A": "1"}
