@@ -434,9 +434,7 @@ def test_a_run_inside_a_run_says_what_to_do(product: Product, outer: str) -> Non
     done = product.run("--quiet", "--hold", outer, "--", "sh", "-c", inner)
     assert done.stdout.split() == ["78"] * 4, done.stderr
     said = [line for line in done.stderr.splitlines() if "no gate and no policy" not in line]  # `open` says it always
-    line = (
-        "tidegate: this is a task of tidegate already, and there is no hold inside a hold: run the command as it is; "
-    )
+    line = "tidegate: this is a task of tidegate already, and there is no hold inside a hold: run the command as it is"
     assert said == [f"{line}; the gate around it stays"] * 4
 
 
