@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.product import PATIENCE
 from tidegate.cli.actions import text_of
 from tidegate.cli.main import main
 from tidegate.journal.actions import ActionLog
@@ -90,4 +91,4 @@ def test_following_shows_what_is_added(log: ActionLog, tmp_path: Path) -> None:
         found = [json.loads(process.stdout.readline())["host"] for _ in range(3)]
         assert found == ["0.test:443", "1.test:443", "2.test:443"]
         process.terminate()
-        assert process.wait(20) != 0
+        assert process.wait(PATIENCE) != 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.api import Lab
-from tests.product import PYTHON, Product
+from tests.product import PATIENCE, PYTHON, Product
 from tests.served import Served, until
 from tidegate.cli.main import main
 
@@ -73,7 +73,7 @@ def test_two_commands_of_a_task_cannot_touch_one_another(product: Product, netwo
         words = [word for word in (network,) if word]
         looks = server.tidegate("exec", task, *words, "--", PYTHON, "-c", LOOKS)
         (product.folder / "go").touch()
-        out, err = neighbour.communicate(timeout=30)
+        out, err = neighbour.communicate(timeout=PATIENCE)
         assert neighbour.returncode == 0, err
         first, second = out.split(), looks.stdout.splitlines()
         assert looks.returncode == 0, looks.stderr
@@ -95,7 +95,7 @@ def test_a_task_that_ends_takes_its_commands_along(product: Product) -> None:
             assert one.stdout.readline() == "up\n"
         assert server.tidegate("task", "end", task).returncode == 0
         for one in running:
-            _out, err = one.communicate(timeout=30)
+            _out, err = one.communicate(timeout=PATIENCE)
             assert one.returncode == 70
             assert "ended from outside" in err
 
@@ -185,7 +185,7 @@ def test_the_set_up_command_runs_once_before_the_first_command(product: Product,
         assert (second.returncode, second.stderr.count("\n")) == (78, 1)
         assert "is being set up" in second.stderr
         (product.folder / "go").touch()
-        out, err = first.communicate(timeout=60)
+        out, err = first.communicate(timeout=PATIENCE)
         assert (first.returncode, out) == (78, ""), err
         assert "the set-up command ended with 1, and the command was not run" in err
         assert server.json("task", "show", task)["phase"] == "runtime"
@@ -215,6 +215,6 @@ def test_streams_signals_and_statuses_are_the_commands(product: Product) -> None
         assert running.stdout is not None
         assert running.stdout.readline() == "up\n"
         running.send_signal(signal.SIGINT)
-        _, err = running.communicate(timeout=30)
+        _, err = running.communicate(timeout=PATIENCE)
         assert (running.returncode, err) == (-signal.SIGINT, "")
         until(lambda: server.json("task", "show", task)["execs"] == [])

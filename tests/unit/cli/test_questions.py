@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.product import PATIENCE
 from tests.unit.server.api.running import Whole
 from tidegate.cli.main import main
 from tidegate.cli.questions import text_of
@@ -74,7 +75,7 @@ def test_a_question_that_a_rule_settled_says_so(whole: Whole, capsys: pytest.Cap
     assert capsys.readouterr() == ("", "")
     assert main(["questions", "--all"]) == 0
     assert capsys.readouterr().out.rstrip().endswith("settled by a rule from the command line")
-    end = time.monotonic() + 10
+    end = time.monotonic() + PATIENCE
     while not released and time.monotonic() < end:
         time.sleep(0.01)
     assert [(decision.allowed, decision.name) for decision in released] == [(True, "operator")]
@@ -106,7 +107,7 @@ def test_following_shows_what_comes_and_is_somebody_there(whole: Whole, capsys: 
     thread = threading.Thread(target=lambda: status.append(main(["questions", "--follow", "--json"])))
     assert not whole.server.presence.present(task)
     thread.start()
-    until = time.monotonic() + 20
+    until = time.monotonic() + PATIENCE
     while not whole.server.presence.present(task) and time.monotonic() < until:
         time.sleep(0.01)
     assert whole.server.presence.present(task)

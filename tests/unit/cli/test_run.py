@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.api import Lab
-from tests.product import LAUNCHER, PYTHON, Product
+from tests.product import LAUNCHER, PATIENCE, PYTHON, Product
 from tests.talker import Talker
 from tidegate.holds import landlock
 from tidegate.journal.open_lines import left_lines
@@ -49,7 +49,7 @@ def _gone(pid: int) -> bool:
     return state in "ZX"
 
 
-def _wait(condition: object, what: str, seconds: float = 10) -> None:
+def _wait(condition: object, what: str, seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline, what
@@ -83,7 +83,7 @@ def test_streams_are_the_commands(product: Product) -> None:
     done = product.run("sh", "-c", "cat; echo err >&2", stdin=subprocess.PIPE)
     assert (done.stdout, done.stderr) == ("", "err\n")
     with product.start("cat", stdin=subprocess.PIPE) as process:
-        out, err = process.communicate("through\n", timeout=30)
+        out, err = process.communicate("through\n", timeout=PATIENCE)
     assert (out, err) == ("through\n", "")
 
 
@@ -155,7 +155,7 @@ def test_a_direct_connection_fails_at_once_and_reaches_nothing(product: Product,
         "            print('403' if b' 403 ' in said else 'SSH' if said[:4] == b'SSH-' else said)\n"
         "    except OSError as error:\n"
         "        print(errno.errorcode[error.errno])\n"
-        "print(time.monotonic() - began < 1)\n"
+        "print(time.monotonic() - began < 4)\n"  # nothing was waited for
     )
     done = product.run("--capture", capture, "--", "env", "-i", PYTHON, "-c", code, str(canary.port))
     refused = ["ENETUNREACH"] * 3 if capture == "off" else ["403", "SSH", "403"]
@@ -175,7 +175,7 @@ def test_names_fail_fast(product: Product) -> None:
         "import socket, time\n"
         "began = time.monotonic()\n"
         "try:\n    socket.getaddrinfo('a.test', 80)\n"
-        "except socket.gaierror as error:\n    print('failed', time.monotonic() - began < 2)\n"
+        "except socket.gaierror as error:\n    print('failed', time.monotonic() - began < 4.5)\n"
     )
     assert product.run("--capture", "off", "--", PYTHON, "-c", code).stdout == "failed True\n"
     closed = ("--profile", "closed", "--")
@@ -308,9 +308,9 @@ def test_the_gates_death_ends_the_task_with_70(product: Product) -> None:
     gate = next(pid for pid in _children(front) if os.getsid(pid) == pid and _is_gate(pid))
     began = time.monotonic()
     os.kill(gate, signal.SIGKILL)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 70
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60  # of a hundred
     assert "gate" in err
     assert json.loads((product.folder / "s.json").read_text())["source"] == "tidegate"
     _wait(lambda: all(_gone(pid) for pid in tree), "something was left behind")
@@ -334,8 +334,8 @@ def test_what_was_open_when_the_gate_died_is_on_record(product: Product, lab: La
     _wait(lambda: len(log.read_bytes().splitlines()) == 2, "what has ended has no line")
     _wait(lambda: sorted(_kept(front)) == [0, 500], "what is open was not written down")
     os.kill(gate, number)
-    task.process.wait(30)  # with its input still open: the task must not end by itself meanwhile
-    _, err = task.process.communicate(timeout=30)
+    task.process.wait(PATIENCE)  # with its input still open: the task must not end by itself meanwhile
+    _, err = task.process.communicate(timeout=PATIENCE)
     assert task.process.returncode == 70
     assert err.splitlines()[0] == "tidegate: the gate is gone; the task's network is cut off and it is being ended"
     assert "net: a.test:443 · tunneled (command-line)\n" in err
@@ -370,7 +370,7 @@ def test_the_watchers_death_ends_the_task_with_70(product: Product, number: sign
     tree = _tree(front)
     watcher = next(pid for pid in _children(front) if Path(f"/proc/{pid}/comm").read_text() == "tidegate-watch\n")
     os.kill(watcher, number)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 70
     assert "connections is gone" in err
     _wait(lambda: all(_gone(pid) for pid in tree), "something was left behind")
@@ -389,7 +389,7 @@ def test_the_fronts_death_ends_everything(product: Product) -> None:
     process.stdout.close()
     assert process.stderr is not None
     process.stderr.close()
-    process.wait(timeout=30)
+    process.wait(PATIENCE)
 
 
 def test_background_processes_end_with_the_command(product: Product) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.lab.api import Lab
-from tests.product import PYTHON, Product
+from tests.product import PATIENCE, PYTHON, Product
 from tests.unit.runtime.pty_session import Session
 
 GET = f"{PYTHON} -c 'import sys,urllib.request as u; print(u.urlopen(sys.argv[1]).status)'"
@@ -123,7 +123,7 @@ def test_streams(product: Product) -> None:
     done = product.run("--policy", policy, "--", "cat", stdin=subprocess.PIPE)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "out\nerr\n/dev/null\n")
     with product.start("--policy", policy, "--", "cat", stdin=subprocess.PIPE) as process:
-        out, err = process.communicate("through\n", timeout=60)
+        out, err = process.communicate("through\n", timeout=PATIENCE)
     assert (out, err) == ("through\n", "out\nerr\n/dev/null\n")
 
 
@@ -164,14 +164,14 @@ def test_a_signal_in_the_set_up_ends_all(product: Product, number: int, trapped:
     trap = f"trap 'echo caught; exit 0' {int(number)}; " if trapped else ""
     policy = _policy(product, f"{trap}touch here; while :; do sleep 0.1; done")
     with product.start("--policy", policy, "--", "touch", "ran") as process:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while not (product.folder / "here").exists():
             assert time.monotonic() < deadline
             time.sleep(0.02)
         # The product's own process: with another user there is one around it.
         pid = process.pid
         process.send_signal(number)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE)
     assert pid
     assert process.returncode in (-number, 128 + number), err
     assert f"tidegate: the set-up command was ended by signal {int(number)}, and the command was not run" in err
@@ -244,7 +244,7 @@ def test_nothing_is_left_and_two_set_ups_do_not_meet(product: Product) -> None:
     policy = _policy(product, f"{GET} http://install.test/")
     runs = [product.start("--policy", policy, "--", "sh", "-c", f"{GET} http://runtime.test/") for _ in range(2)]
     for run in runs:
-        out, err = run.communicate(timeout=60)
+        out, err = run.communicate(timeout=PATIENCE)
         assert (run.returncode, out) == (0, "200\n"), err
 
 
@@ -289,14 +289,14 @@ def test_a_lost_gate_in_the_set_up_is_70(product: Product) -> None:
     """HLD-7: the gate is lost while setting up: said, exit 70, and the command does not run."""
     policy = _policy(product, "touch here; sleep 1000")
     with product.start("--policy", policy, "--", "touch", "ran") as process:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while not (product.folder / "here").exists():
             assert time.monotonic() < deadline
             time.sleep(0.02)
         gates = [pid for pid in _family(process.pid) if _is_gate(pid)]
         assert len(gates) == 1
         os.kill(gates[0], signal.SIGKILL)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 70
     assert "the gate is gone" in err
     assert not (product.folder / "ran").exists()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.api import Lab
-from tests.product import PYTHON, Product
+from tests.product import PATIENCE, PYTHON, Product
 from tests.ssh_server import USER, SshServer, make_key, need
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="sshd takes logins of its own user only; the lab's is root")
@@ -216,7 +216,7 @@ def test_the_callers_agent_signs_where_the_key_is_there(product: Product, serve:
         try:
             product.environment["SSH_AUTH_SOCK"] = str(socket)
             environment = {**os.environ, "SSH_AUTH_SOCK": str(socket)}
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + PATIENCE
             while not socket.exists():
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
@@ -348,7 +348,7 @@ def test_another_task_does_not_reach_it(either: Product) -> None:
     wait = "echo $SSH_AUTH_SOCK >ready.new; mv ready.new ready; while ! test -e stop; do sleep 0.05; done"
     with either.start(*_key(either, "known.test"), "--", "sh", "-c", wait) as first:
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + PATIENCE
             while not (either.folder / "ready").exists():
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
@@ -360,7 +360,7 @@ def test_another_task_does_not_reach_it(either: Product) -> None:
             assert own.stdout == "1\n", own.stderr
         finally:
             (either.folder / "stop").touch()
-        first.communicate(timeout=60)
+        first.communicate(timeout=PATIENCE)
 
 
 @pytest.mark.parametrize("option", ["--open-network", "--capture=off"])
@@ -374,15 +374,15 @@ def test_it_is_there_in_other_holds(either: Product, option: str) -> None:
 def test_the_front_killed_leaves_no_agent(either: Product) -> None:
     """HLD-8: kill -9 of `run` ends what serves its keys, and the agent that holds them."""
     with either.start(*_key(either, "known.test"), "--", "sh", "-c", "touch ready; sleep 1000") as process:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while not (either.folder / "ready").exists():
             assert time.monotonic() < deadline
             time.sleep(0.02)
         agents = _served_in(either)
         assert len(agents) == 2
         process.kill()
-        process.communicate(timeout=60)
-    deadline = time.monotonic() + 30
+        process.communicate(timeout=PATIENCE)
+    deadline = time.monotonic() + PATIENCE
     while _served_in(either):
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tidegate
+from tests.product import PATIENCE
 from tidegate.cli.main import main
 from tidegate.runtime import secret_store
 
@@ -151,7 +152,7 @@ def test_a_terminal_is_asked_without_echo(state: str) -> None:
         shown = read_to(parent, b"not shown): ")
         os.write(parent, f"{VALUE}\n".encode())
         shown += read_to(parent, None)
-        assert done.wait(30) == 0, shown
+        assert done.wait(PATIENCE) == 0, shown
     os.close(parent)
     assert VALUE.encode() not in shown
     assert secret_store.unseal(state, secret_store.load(state, "TOKEN")) == VALUE.encode()

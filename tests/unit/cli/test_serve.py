@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.api import Lab
-from tests.product import LAUNCHER, PYTHON, Product
+from tests.product import LAUNCHER, PATIENCE, PYTHON, Product
 from tests.served import Served
 
 GET = "import sys,urllib.request as u; print(u.urlopen(sys.argv[1]).status)"
@@ -103,10 +103,10 @@ def test_kill_9_of_the_server_ends_its_tasks_with_a_clear_line(product: Product)
     (living,) = server.json("task", "list")
     server.kill()
     began = time.monotonic()
-    _out, err = task.communicate(timeout=30)
+    _out, err = task.communicate(timeout=PATIENCE)
     assert task.returncode == 70
     assert err.splitlines()[0] == "tidegate: the server is gone; the task's network is cut off and it is being ended"
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 60
     done = product.run("--", "true")
     assert (done.returncode, done.stderr) == (0, "")  # alone again: what it left is in nobody's way
     with Served(product) as again:
@@ -133,9 +133,9 @@ def test_a_signal_ends_it_cleanly(product: Product, number: int) -> None:
     server = Served(product)
     task = _sleeper(server)
     os.kill(server.pid, number)
-    server.process.communicate(timeout=30)
+    server.process.communicate(timeout=PATIENCE)
     assert server.process.returncode == 0
-    _out, err = task.communicate(timeout=30)
+    _out, err = task.communicate(timeout=PATIENCE)
     assert task.returncode == 70
     assert "the server is stopping" in err
     assert {path.name for path in (server.state / "run").iterdir()} == {"lock", "port"}
@@ -159,7 +159,7 @@ def test_a_tunnel_is_cut_with_its_phase(product: Product, lab: Lab) -> None:
         assert first.poll() is None
         assert server.tidegate("task", "phase", task, "runtime").returncode == 0
         assert "1 connections were closed" in server.tidegate("task", "phase", task, "install", "--cut").stderr
-        assert first.communicate(timeout=30)[0] == "b''\n"
+        assert first.communicate(timeout=PATIENCE)[0] == "b''\n"
         assert first.returncode == 0
 
 
@@ -194,13 +194,13 @@ def test_a_run_without_a_gate_is_known_and_does_not_need_the_server(product: Pro
     assert len(opened) == (option == "--open-network")
     second = _sleeper(server, option)
     assert server.tidegate("task", "end", one["id"]).returncode == 0
-    assert task.wait(30) == 70
+    assert task.wait(PATIENCE) == 70
     server.kill()
     time.sleep(0.5)
     assert second.poll() is None
     second.send_signal(signal.SIGTERM)
-    second.communicate(timeout=30)
-    task.communicate(timeout=30)
+    second.communicate(timeout=PATIENCE)
+    task.communicate(timeout=PATIENCE)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be two users")

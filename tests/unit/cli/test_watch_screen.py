@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.widgets import DataTable, Static
 
+from tests.product import PATIENCE
 from tests.unit.server.api.running import Whole
 from tidegate.cli.api_client import ApiClient
 from tidegate.cli.watch_screen import KEPT, SETTLED, Watch
@@ -33,7 +34,7 @@ def _watched(whole: Whole, act: Callable[[Watch, Any], Awaitable[None]]) -> None
 
 
 async def _until(pilot: Any, true: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE
     while not true():
         assert time.monotonic() < end, what
         await pilot.pause(0.02)

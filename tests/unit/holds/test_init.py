@@ -17,7 +17,7 @@ from tidegate.holds.command import exec_command
 from tidegate.holds.init import fresh_signals, run_init
 from tidegate.holds.stdio import StdioPlan, Treatment
 
-PATIENCE = 30.0
+PATIENCE = 180.0
 PLAIN = (Treatment.INHERIT,) * 3
 
 

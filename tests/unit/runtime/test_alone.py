@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.person import Person
-from tests.product import Product
+from tests.product import PATIENCE, Product
 from tests.served import Served, until
 from tests.unit.journal.events import refused
 from tidegate.journal.file_lock import FileLock
@@ -108,7 +108,7 @@ def test_a_server_and_runs_beside_it_write_one_chain(product: Product) -> None:
             for alone in ((), ("--no-server",))
         ]
         for one in running:
-            one.communicate(timeout=60)
+            one.communicate(timeout=PATIENCE)
             assert one.returncode == 0
         assert server.tidegate("log", "verify").returncode == 0
     found = kinds(product)
@@ -125,7 +125,7 @@ def test_a_killed_gate_leaves_a_chain_that_goes_on(product: Product) -> None:
         log = product.state / "log" / LIVE_NAME
         until(lambda: log.exists() and b"net.blocked" in log.read_bytes(), "nothing was written")
         task.send_signal(signal.SIGKILL)
-        task.communicate(timeout=30)
+        task.communicate(timeout=PATIENCE)
     assert product.run("--quiet", "--", "curl", "-s", "-o", "/dev/null", "http://b.test/").returncode == 0
     assert kinds(product)[-6:] == REFUSED
 

@@ -14,7 +14,7 @@ from tidegate.runtime.children import end_child, is_in_state, is_lost
 
 
 def _until(pid: int, wanted: int) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not is_in_state(pid, wanted):
         if time.monotonic() > deadline:
             return False

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PATIENCE = 30.0
+PATIENCE = 180.0
 ROW = ["a.test", 80, "allow", "tunneled", "allowed", "a.test", "n", "s", "", "runtime", 1, 2, 3]
 
 

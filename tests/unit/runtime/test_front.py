@@ -300,16 +300,22 @@ def test_a_second_signal_a_second_later_kills(start: Start) -> None:
 
 
 def test_timeouts_double_signal_is_one_ask() -> None:
-    """timeout(1) signals the front and then its own group: the command keeps its grace to clean up."""
+    """timeout(1) signals the front and then its own group: the command keeps its grace to clean up.
+
+    Its time is over when SIGALRM comes, whoever sends it: here once the command is ready.
+    """
     script = python(
         "import os, signal, sys, time\ndef f(n, _): time.sleep(0.6); os.write(1, b'clean\\n'); sys.exit(4)\n"
         "signal.signal(15, f)\nos.write(1, b'ready\\n')\nwhile True: time.sleep(0.02)"
     )
-    done = subprocess.run(
-        ["timeout", "1.5", *RUN, *script], capture_output=True, text=True, check=False, timeout=PATIENCE
-    )
-    assert done.stdout == "ready\nclean\n"
-    assert done.returncode == 124
+    with subprocess.Popen(["timeout", "600", *RUN, *script], stdout=subprocess.PIPE, text=True) as timeout:
+        try:
+            assert line(timeout) == "ready\n"
+            timeout.send_signal(signal.SIGALRM)
+            assert timeout.communicate(timeout=PATIENCE)[0] == "clean\n"
+        finally:
+            timeout.terminate()
+    assert timeout.returncode == 124
 
 
 def test_asked_to_end_before_it_began_nothing_runs(start: Start, tmp_path: object) -> None:
@@ -326,21 +332,21 @@ def test_asked_to_end_before_it_began_nothing_runs(start: Start, tmp_path: objec
 
 def test_nothing_survives_the_command() -> None:
     """B98: a detached child (setsid, own group, signals ignored) is gone when run has returned."""
-    script = "setsid sh -c 'trap \"\" HUP TERM; exec sleep 98765' & sleep 0.1; exit 3"
+    detached = f"sleep 9{os.getpid()}"  # no other run of this test on this machine has it
+    script = f"setsid sh -c 'trap \"\" HUP TERM; exec {detached}' & sleep 0.1; exit 3"
     assert run("sh", "-c", script).returncode == 3
-    done = subprocess.run(["pgrep", "-xf", "sleep 98765"], check=False, capture_output=True)
+    done = subprocess.run(["pgrep", "-xf", detached], check=False, capture_output=True)
     assert done.stdout == b""
 
 
 def test_nothing_survives_the_front(start: Start) -> None:
     """HLD-9: when the front is killed by SIGKILL its task ends, init first."""
-    front = start("sh", "-c", "echo ready; sleep 87654")
+    left = f"sleep 8{os.getpid()}"
+    front = start("sh", "-c", f"echo ready; {left}")
     assert line(front) == "ready\n"
     front.kill()
     front.wait(PATIENCE)
-    wait_until(
-        lambda: subprocess.run(["pgrep", "-xf", "sleep 87654"], check=False, capture_output=True).stdout == b"", "it"
-    )
+    wait_until(lambda: subprocess.run(["pgrep", "-xf", left], check=False, capture_output=True).stdout == b"", "it")
 
 
 def test_orphans_are_reaped() -> None:

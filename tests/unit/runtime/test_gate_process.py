@@ -97,7 +97,7 @@ def test_a_tunnel_through_the_process_carries_bytes(tmp_path: Path, lab: Lab) ->
         assert client.recv(4096).startswith(b"HTTP/1.1 200")
         client.sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
         assert b"GET / " in client.recv(4096)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not served.lines() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert served.link.finish() is not None

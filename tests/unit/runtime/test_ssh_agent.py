@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
@@ -87,9 +88,10 @@ def test_connections_are_bounded_and_come_back(keys: SshKeys, short: Path) -> No
     held.pop().close()
     held[0].sendall(b"\xff\xff\xff\xff")
     assert held[0].recv(1) == b""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while True:
-        with _connect(name) as client:
+        # Still one too many, it is closed with what we said unread: a reset, or a pipe that broke before.
+        with contextlib.suppress(ConnectionError), _connect(name) as client:
             client.sendall(b"\0\0\0\1\x0b")
             if client.recv(1):
                 break

@@ -57,7 +57,7 @@ def served(folder: Path, act: Callable[[Server], Awaitable[Any]], *, warned: lis
         await server.start()
         server.announce()
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 return await act(server)
         finally:
             for front in _open:
@@ -73,7 +73,7 @@ def served(folder: Path, act: Callable[[Server], Awaitable[Any]], *, warned: lis
 
 async def until(condition: Callable[[], bool], what: str = "it did not happen") -> None:
     """Wait until something is so."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end, what
         await asyncio.sleep(0.005)

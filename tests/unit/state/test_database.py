@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.lab.api import as_user
-from tests.product import PYTHON, Product
+from tests.product import PATIENCE, PYTHON, Product
 from tests.state.conformance import answer
 from tidegate.model.errors import NotSavedError, StartError
 from tidegate.model.question import Answer
@@ -132,7 +132,7 @@ def test_a_schema_is_not_brought_up_to_date_under_an_older_one(tmp_path: Path) -
                 open_store(str(state))
             assert f"process {process.pid} has it open: end that one first: kill {process.pid}" in str(caught.value)
             assert schema(state) == VERSION - 1
-        process.communicate("", timeout=30)
+        process.communicate("", timeout=PATIENCE)
     with_all = open_store(str(state))
     assert schema(state) == VERSION
     open_store(str(state)).close()  # the neighbour: of the same schema, beside it
@@ -143,7 +143,7 @@ def test_a_killed_one_holds_nobody_up(tmp_path: Path) -> None:
     """SRV-4: the lock goes with the process that had it."""
     with older(tmp_path / "state") as process:
         process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
     open_store(str(tmp_path / "state")).close()
     assert schema(tmp_path / "state") == VERSION
 
@@ -160,7 +160,7 @@ def test_no_command_migrates_under_an_older_server(tmp_path: Path, user: str) ->
             assert (done.returncode, done.stdout) == (78, ""), words
             assert done.stderr.startswith(f"tidegate: '{product.state / FILE}' is of an older tidegate"), done.stderr
             assert done.stderr.count("\n") == 1
-        process.communicate("", timeout=30)
+        process.communicate("", timeout=PATIENCE)
     assert product.tidegate("policy", "trust", "--yes").returncode == 0
     assert product.run("--", "true").returncode == 0
 
@@ -228,7 +228,7 @@ for number in range(10):
 print("done")
 """
     children = [child(program, str(tmp_path / "state"), str(at), wait=False) for at in range(6)]
-    results = [process.communicate(timeout=60) for process in children]
+    results = [process.communicate(timeout=PATIENCE) for process in children]
     assert [out for out, _ in results] == ["done\n"] * 6, results
     store = open_store(str(tmp_path / "state"))
     assert len(store.rules()) == 60
@@ -292,7 +292,7 @@ for number in range(1, 100000):
     said = [process.stdout.readline() for _ in range(after)]
     process.kill()
     rest = process.stdout.read()  # communicate() would leave out what a readline has read ahead
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     lines = [line for line in (*said, *rest.splitlines(keepends=True)) if line.endswith("\n")]
     count = _whole(str(tmp_path / "state"))
     assert int(lines[-1]) <= count <= int(lines[-1]) + 1

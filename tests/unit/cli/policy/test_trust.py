@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.product import Product
+from tests.product import PATIENCE, Product
 from tidegate.cli.group import run_click
 from tidegate.model.errors import StartError, UsageError
 from tidegate.runtime.folder_policy import FOLDER_FILE, known_trust
@@ -73,7 +73,7 @@ def test_a_person_at_a_terminal_is_asked(folder: Path, answer: bytes, kept: byte
     ) as process:  # fmt: skip
         os.close(theirs)
         os.write(ours, answer)
-        out = process.communicate(timeout=30)[0]
+        out = process.communicate(timeout=PATIENCE)[0]
         os.close(ours)
     assert b"would newly let through" in out
     assert trusted(folder) == kept

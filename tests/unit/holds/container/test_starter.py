@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PATIENCE = 30
+PATIENCE = 180
 # All that is set: a program that finds no HOME or SHELL looks its user up, which may take a connection.
 VARIABLES = {"PATH": "/usr/bin:/bin", "HOME": "/its/home", "SHELL": "/bin/sh"}
 

@@ -149,13 +149,13 @@ class Served:
 
     def connection(self) -> http.client.HTTPConnection:
         """Return a connection over loopback."""
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
 
     def ask(
         self, method: str, path: str, body: bytes | None = None, *, token: str = "", unix: bool = False, **headers: str
     ) -> Answer:
         """Make one request; `headers` with `_` for `-`."""
-        connection = http.client.HTTPConnection("localhost", timeout=20) if unix else self.connection()
+        connection = http.client.HTTPConnection("localhost", timeout=60) if unix else self.connection()
         if unix:
             connection.sock = socket.socket(socket.AF_UNIX)
             connection.sock.settimeout(20)
@@ -173,7 +173,7 @@ class Served:
 
     def raw(self, data: bytes) -> bytes:
         """Send bytes over loopback and return all that comes until the server closes."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as sock:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as sock:
             found = b""
             # A server that refuses early closes while there is still something on its way.
             with suppress(ConnectionResetError, BrokenPipeError):

@@ -36,7 +36,7 @@ def test_the_table_holds_what_the_api_promises() -> None:
 def test_a_stop_shuts_the_doors(tmp_path: Path) -> None:
     """SRV-1: connections that are open are closed by a stop, and nothing answers after it."""
     with Whole(tmp_path) as whole:
-        with socket.create_connection(("127.0.0.1", whole.port), timeout=20) as idle:
+        with socket.create_connection(("127.0.0.1", whole.port), timeout=60) as idle:
             keep_idle(idle, whole.port)
             whole.on_loop(whole.api.stop())
             assert is_cut(idle)

@@ -107,7 +107,7 @@ def test_a_phone_is_paired_over_tls(tmp_path: Path, own_address: str) -> None:
         context = ssl.create_default_context(cafile=os.path.join(whole.state, "ca", "ca.pem"))  # noqa: TID251
 
         def ask(method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, dict[str, object]]:
-            connection = http.client.HTTPSConnection(own_address, port, context=context, timeout=20)
+            connection = http.client.HTTPSConnection(own_address, port, context=context, timeout=60)
             connection.connect()
             shown = connection.sock.getpeercert(binary_form=True)
             assert sha256(shown).hexdigest().upper() == paired["fingerprint"].replace(":", "")

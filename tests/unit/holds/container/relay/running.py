@@ -12,7 +12,7 @@ from pathlib import Path
 from tidegate.holds.container import relay_image
 from tidegate.holds.container.relay.words import READY
 
-PATIENCE = 30.0
+PATIENCE = 180.0
 
 
 @functools.cache
