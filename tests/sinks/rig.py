@@ -12,7 +12,7 @@ import trustme
 from tests.sinks.receivers import Bulk, Hook, Jira, Otlp, Receiver, Syslog
 from tidegate.journal.actions import ActionLog
 from tidegate.journal.heads import newest_head, read_key
-from tidegate.journal.sinks.definition import Definition, World, make
+from tidegate.journal.sinks.definition import Definition, Keys, World, make
 from tidegate.journal.sinks.follower import Follower
 from tidegate.journal.sinks.keeping import Keeper
 from tidegate.journal.sinks.record import Wanted
@@ -38,13 +38,23 @@ def wall() -> float:
 
 
 class Authority:
-    """An authority of the test's own: `context` is a server's for localhost, `pem` what verifies it."""
+    """An authority of the test's own: `context` is a server's for localhost, `pem` what verifies it.
+
+    `strict` wants a client to show a certificate, and `client` is one, as the arguments of a target.
+    """
 
     def __init__(self) -> None:
         ca = trustme.CA()
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         ca.issue_cert("localhost").configure_cert(self.context)
         self.pem = ca.cert_pem.bytes().decode()
+        self.strict = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        ca.issue_cert("localhost").configure_cert(self.strict)
+        self.strict.verify_mode = ssl.CERT_REQUIRED
+        ca.configure_trust(self.strict)
+        leaf = ca.issue_cert("client.test")
+        chain = "".join(pem.bytes().decode() for pem in leaf.cert_chain_pems)
+        self.client = {"cert": chain, "cert_key": leaf.private_key_pem.bytes()}
 
 
 _AUTHORITY: list[Authority] = []
@@ -122,7 +132,7 @@ class Rig:
         """Return a follower that has not begun."""
         keeper = Keeper(self._state, "one", write_private)
         kept, said = keeper.load()
-        self.sink: Sink = make(self._definition, self._key, World(self.log.folder, "box", wall))
+        self.sink: Sink = make(self._definition, Keys(self._key), World(self.log.folder, "box", wall))
         tail = Tail(self.log.folder, self.log.key, kept.position, head=self.log.head, wall=wall)
         return Follower(
             "one", self.sink, tail, keeper, kept, wanted=self._wanted, wall=wall, random=lambda: 0.5,

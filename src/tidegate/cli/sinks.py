@@ -45,6 +45,10 @@ def sinks(context: click.Context, *, as_json: bool) -> int:
     help="critical, error, warning, notice or info.",
 )
 @click.option("--ca", metavar="FILE", default="", help="What verifies it in place of the system's roots, as PEM.")
+@click.option("--client-cert", metavar="FILE", default="", help="The certificate that we show it, as PEM.")
+@click.option("--client-key", metavar="FILE", default="", help="The certificate's key, as PEM; only you can read it.")
+@click.option("--proxy", metavar="http://HOST:PORT", default="", help="Go through this HTTP proxy.")
+@click.option("--proxy-key-file", metavar="FILE", default="", help="The proxy's user:password; only you can read it.")
 @click.option("--key-header", metavar="NAME", default="", help="Send the key in this header.")
 @click.option("--clear", is_flag=True, help="Plain http, tcp or udp to another machine: others can read it.")
 @click.option("--from-start", is_flag=True, help="Begin with the first line that there is, not with the next one.")
@@ -56,6 +60,10 @@ def set_(
     types: tuple[str, ...],
     least: str,
     ca: str,
+    client_cert: str,
+    client_key: str,
+    proxy: str,
+    proxy_key_file: str,
     key_header: str,
     clear: bool,
     from_start: bool,
@@ -70,21 +78,39 @@ def set_(
     syslog+tls://HOST  syslog+tcp://  syslog+udp://  syslog:///dev/log
     """  # noqa: D301  click reads the escape
     body: dict[str, Any] = {"url": url, "types": types, "min": least, "key_header": key_header, "clear": clear}
-    if key_file:
-        from tidegate.journal.sinks.signature import read_key
-
-        try:
-            body["key"] = read_key(key_file, "--key-file", 1).decode("ascii")
-        except UnicodeDecodeError:
-            raise UsageError(f"--key-file {key_file!r} is not ASCII", fix="one line, as it was given to you") from None
-    if ca:
-        try:
-            with open(ca, encoding="ascii") as file:
-                body["ca"] = file.read(_LONGEST_CA + 1)
-        except (OSError, UnicodeDecodeError):
-            raise UsageError(f"--ca {ca!r} cannot be read", fix="a file of certificates in PEM") from None
+    body["proxy"] = proxy
+    for field, option, path in (
+        ("key", "--key-file", key_file),
+        ("client_key", "--client-key", client_key),
+        ("proxy_key", "--proxy-key-file", proxy_key_file),
+    ):
+        if path:
+            body[field] = _key(option, path)
+    for field, option, path in (("ca", "--ca", ca), ("client_cert", "--client-cert", client_cert)):
+        if path:
+            body[field] = _certificates(option, path)
     done = ApiClient().ask("PUT", f"/api/sinks/{segment(name)}", body | {"from_start": from_start})
     click.echo(_line(done))
+
+
+def _key(option: str, path: str) -> str:
+    from tidegate.journal.sinks.client_tls import LONGEST_CLIENT_KEY
+    from tidegate.journal.sinks.signature import LONGEST_KEY, read_key
+
+    pem = option == "--client-key"
+    try:
+        return read_key(path, option, 1, LONGEST_CLIENT_KEY if pem else LONGEST_KEY).decode("ascii")
+    except UnicodeDecodeError:
+        form = "a key in PEM" if pem else "one line, as it was given to you"
+        raise UsageError(f"{option} {path!r} is not ASCII", fix=form) from None
+
+
+def _certificates(option: str, path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read(_LONGEST_CA + 1)
+    except (OSError, UnicodeDecodeError):
+        raise UsageError(f"{option} {path!r} cannot be read", fix="a file of certificates in PEM") from None
 
 
 @sinks.command()
@@ -129,7 +155,8 @@ def _known(method: str, path: str) -> Any:
 
 
 def _line(one: dict[str, Any]) -> str:
-    parts = [f"{one['name']}  {one['kind']} at {one['host']}", f"line {one['position']}", one["state"]]
+    through = f" through {one['proxy']}" if one["proxy"] else ""
+    parts = [f"{one['name']}  {one['kind']} at {one['host']}{through}", f"line {one['position']}", one["state"]]
     if one["lag"]:
         parts.append(f"{one['lag']} behind")
     if one["error"]:

@@ -2,10 +2,11 @@
 
     <state>/sinks/NAME.json        what was set (journal/sinks/definition.py), without a key
     <state>/sinks/NAME.position    how far it has come, and NAME.aside (journal/sinks/keeping.py)
-    <keys>/sink-NAME.key           its key, where no task sees it
+    <keys>/sink-NAME.key           its key, where no task sees it; .client that of its certificate, .proxy its proxy's
 
 Rules of the file: a change is on the disk before it is in force. A key stays with the place it was given for: a sink
-that leads elsewhere needs one anew. Everything here may block, so it runs in a thread; one change at a time.
+that leads elsewhere needs one anew, and so do another certificate and another proxy. Everything here may block, so it
+runs in a thread; one change at a time.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.journal.heads import newest_head, read_key
-from tidegate.journal.sinks.definition import NAME, World, check, definition_of, make, plain
+from tidegate.journal.sinks.definition import NAME, Keys, World, check, definition_of, make, plain
 from tidegate.journal.sinks.follower import Follower
 from tidegate.journal.sinks.keeping import Keeper, Kept
+from tidegate.journal.sinks.proxy import proxy_of
 from tidegate.journal.sinks.record import trial
 from tidegate.journal.sinks.sink import LATER, TAKEN, Outcome, attempted
 from tidegate.journal.sinks.tail import Tail
@@ -39,6 +41,7 @@ MOST: Final = 20
 STOPPING: Final = 3.0  # seconds for all followers to end; what is on its way then is sent again by the next server
 TRIAL_SECONDS: Final = 45.0  # for a test: longer than one message may take, and less than a client waits for us
 _LOOK = 0.05  # seconds between looks at whether the server stops
+_KEY_FILES: Final = {"own": "key", "client": "client", "proxy": "proxy"}
 _SUFFIX = ".json"
 _LONGEST = 1 << 18
 
@@ -77,7 +80,7 @@ class Sinks:
         for follower in followers:
             follower.join(STOPPING / len(followers))
 
-    def put(self, definition: Definition, key: bytes | None, *, from_start: bool) -> None:
+    def put(self, definition: Definition, keys: Keys, *, from_start: bool) -> None:
         """Set a sink, new or in place of one of its name, which goes on where that one was.
 
         A new one begins with what is written from now on, or with the first line that there is.
@@ -90,9 +93,8 @@ class Sinks:
             before = self._running.get(definition.name)
             if before is None and len(self._running) >= MOST:
                 raise UsageError(f"there are {MOST} sinks already", fix="tidegate sinks remove NAME")
-            same = before is not None and (before[0].kind, before[0].url) == (definition.kind, definition.url)
-            held = self._key(definition.name) if key is None and same else key
-            check(definition, key=held)
+            held = keys if before is None else self._held(before[0], definition, keys)
+            check(definition, held)
             make_private_folder(self._folder)
             if before is not None:
                 before[1].stop()
@@ -105,18 +107,30 @@ class Sinks:
                 raise
             self._begin(definition)
 
-    def _keep(self, definition: Definition, key: bytes | None, *, new: bool, from_start: bool) -> None:
+    def _held(self, before: Definition, now: Definition, given: Keys) -> Keys:
+        """Return the keys that are given, and of the others those whose place is what it was."""
+        had = self._load_keys(before.name)
+        same = (before.kind, before.url) == (now.kind, now.url)
+        return Keys(
+            had.own if given.own is None and same else given.own,
+            had.client if given.client is None and same and before.cert == now.cert else given.client,
+            had.proxy if given.proxy is None and before.proxy == now.proxy else given.proxy,
+        )
+
+    def _keep(self, definition: Definition, keys: Keys, *, new: bool, from_start: bool) -> None:
         keeper = Keeper(self._folder, definition.name, write_private)
         if new or from_start:
             keeper.save(Kept() if from_start else self._now())
         else:
             # Whoever sets it anew has seen what was said of it.
             keeper.save(keeper.load()[0].replace(lost=0, gaps=(), aside=0, error=""))
-        if key is None:
+        for what, path in self._key_paths(definition.name).items():
+            key = getattr(keys, what)
+            if key is not None:
+                write_private(path, key)
+                continue
             with suppress(FileNotFoundError):
-                os.unlink(self._key_path(definition.name))
-        else:
-            write_private(self._key_path(definition.name), key)
+                os.unlink(path)
         write_private(self._path(definition.name), json.dumps(plain(definition)).encode())
 
     def remove(self, name: str) -> Definition | None:
@@ -131,7 +145,7 @@ class Sinks:
                 return None
             found[1].stop()
             found[1].join(STOPPING)
-            for path in (self._path(name), self._key_path(name)):
+            for path in (self._path(name), *self._key_paths(name).values()):
                 with suppress(FileNotFoundError):
                     os.unlink(path)
             Keeper(self._folder, name, write_private).remove()
@@ -209,8 +223,8 @@ class Sinks:
         follower.start()
 
     def _made(self, definition: Definition) -> Sink:
-        key = self._key(definition.name) or b""
-        return make(definition, key, World(self._log, socket.gethostname(), self._wall))
+        keys = self._load_keys(definition.name)
+        return make(definition, keys, World(self._log, socket.gethostname(), self._wall))
 
     def _now(self) -> Kept:
         head = newest_head(self._keys, read_key(self._keys))
@@ -223,15 +237,19 @@ class Sinks:
     def _path(self, name: str) -> str:
         return os.path.join(self._folder, f"{name}{_SUFFIX}")
 
-    def _key_path(self, name: str) -> str:
-        return os.path.join(self._keys, f"sink-{name}.key")
+    def _key_paths(self, name: str) -> dict[str, str]:
+        return {what: os.path.join(self._keys, f"sink-{name}.{end}") for what, end in _KEY_FILES.items()}
 
-    def _key(self, name: str) -> bytes | None:
-        try:
-            with open(self._key_path(name), "rb") as file:
-                return file.read()
-        except FileNotFoundError:
-            return None
+    def _load_keys(self, name: str) -> Keys:
+        return Keys(**{what: _read(path) for what, path in self._key_paths(name).items()})
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
 
 
 def read_definitions(folder: str, warn: Callable[[str], None]) -> list[Definition]:
@@ -262,6 +280,8 @@ def _shown(definition: Definition, follower: Follower, head: int) -> dict[str, A
         "name": definition.name,
         "kind": definition.kind,
         "host": definition.host,
+        "proxy": proxy_of(definition.proxy).place if definition.proxy else "",
+        "certificate": bool(definition.cert),
         "types": list(definition.kinds),
         "min": definition.least,
         "state": "failing" if state.error else "behind" if lag else "up to date",

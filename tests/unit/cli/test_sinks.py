@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.sinks.receivers import Hook, until
+from tests.sinks.proxies import company_proxy
+from tests.sinks.receivers import Hook, Otlp, until
+from tests.sinks.rig import authority
 from tests.unit.server.api.running import Whole
 from tidegate.cli.main import main
 
@@ -92,3 +94,44 @@ def test_a_sink_is_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         assert main(["sinks", word, "soc"]) == 2
         assert capsys.readouterr() == ("", "tidegate: there is no sink 'soc': one of siem\n")
     assert main(["sinks", "remove", "siem"]) == 0
+
+
+def test_a_certificate_and_a_proxy_are_given_by_files(
+    whole: Whole, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """JRN-6: keys from files that their owner reads; shown is the proxy's place and no key; mistakes quote none."""
+    client = authority().client
+    certificate = tmp_path / "client.pem"
+    certificate.write_text(client["cert"])
+    pem = key_file(tmp_path, client["cert_key"])
+    (tmp_path / "proxy").mkdir()
+    password = key_file(tmp_path / "proxy", b"me:s3cret")
+    (tmp_path / "ca.pem").write_text(authority().pem)
+    shown = ["--ca", str(tmp_path / "ca.pem"), "--client-cert", str(certificate), "--client-key", pem]
+    with Otlp(authority().strict) as otlp, company_proxy(user="me", password="s3cret") as proxy:
+        through = ["--proxy", f"http://{proxy.name}", "--proxy-key-file", password]
+        assert main(["sinks", "set", "siem", otlp.url, *shown, *through]) == 0
+        assert f"siem  otlp at localhost through {proxy.name} · line " in capsys.readouterr().out
+        assert main(["sinks", "test", "siem"]) == 0
+        assert main(["sinks", "set", "siem", otlp.url, *shown[:4], *through[:2]]) == 0  # keys stay
+        assert main(["sinks", "test", "siem"]) == 0
+        assert main(["sinks", "set", "siem", otlp.url, *shown[:4], "--proxy", "http://127.0.0.1:9"]) == 0
+        capsys.readouterr()
+        assert main(["sinks", "test", "siem"]) == 1
+        assert "not taken: through the proxy 127.0.0.1:9: Connection refused" in capsys.readouterr().out
+    Path(pem).chmod(0o644)
+    for words, status, says in (
+        (shown, 78, "read by others"),
+        (["--client-cert", str(certificate), "--client-key", password], 2, "no pair"),
+        (["--client-cert", str(certificate)], 2, "a client's key is missing"),
+        (["--client-cert", pem, "--client-key", password], 2, "holds a private key"),
+        (["--proxy", "http://me:s3cret@proxy.test:1"], 2, "--proxy-key-file FILE"),
+    ):
+        assert main(["sinks", "set", "x", "otlp+https://h.test", *words]) == status, words
+        err = capsys.readouterr().err
+        assert says in err
+        assert err.count("\n") == 1
+        assert "s3cret" not in err
+    whole_text = json.dumps(whole.get("/api/sinks")) + json.dumps(whole.get("/api/log"))
+    assert "s3cret" not in whole_text
+    assert "PRIVATE" not in whole_text

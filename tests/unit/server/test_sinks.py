@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.sinks.proxies import company_proxy
 from tests.sinks.receivers import Bulk, Hook, Otlp
+from tests.sinks.rig import authority
 from tests.unit.server.kit import Front, policy, served, until
-from tidegate.journal.sinks.definition import Definition
+from tidegate.journal.sinks.definition import Definition, Keys
 from tidegate.journal.sinks.keeping import Keeper
 from tidegate.journal.sinks.sink import LATER, TAKEN, Outcome
 from tidegate.model.errors import UsageError
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 async def put(server: Server, definition: Definition, key: bytes | None = None, *, from_start: bool = False) -> None:
     """Set a sink."""
-    await in_thread(lambda: server.sinks.put(definition, key, from_start=from_start))
+    await in_thread(lambda: server.sinks.put(definition, Keys(key), from_start=from_start))
 
 
 def test_what_is_set_follows_from_now_on_and_after_a_restart(tmp_path: Path) -> None:
@@ -258,3 +260,42 @@ def test_a_test_that_is_never_answered_holds_up_neither_another_nor_the_end(tmp_
 
         first = served(tmp_path, go)
     assert first.cancelled() or first.result()[1] == Outcome(LATER, "the server stops")
+
+
+def test_certificates_and_proxies_keep_their_keys_where_they_stay_what_they_are(tmp_path: Path) -> None:
+    """JRN-6: a certificate's key and a proxy's password lie among the keys, and go when what they belong to changes."""
+    certificate, key = authority().client["cert"], authority().client["cert_key"]
+    with Otlp(authority().strict) as otlp, company_proxy(user="me", password="s3cret") as proxy:
+        one = Definition("one", otlp.url, ca=authority().pem, cert=certificate, proxy=f"http://{proxy.name}")
+        folder = tmp_path / "state" / "keys"
+
+        def kept() -> dict[str, bytes]:
+            return {path.name: path.read_bytes() for path in folder.glob("sink-*")}
+
+        async def go(server: Server) -> None:
+            def set_(definition: Definition, keys: Keys) -> None:
+                server.sinks.put(definition, keys, from_start=False)
+
+            with pytest.raises(UsageError, match="a client's key is missing"):
+                await in_thread(set_, one, Keys(proxy=b"me:s3cret"))
+            assert kept() == {}
+            await in_thread(set_, one, Keys(client=key, proxy=b"me:s3cret"))
+            (shown,) = server.sinks.shown()
+            assert (shown["proxy"], shown["certificate"]) == (proxy.name, True)
+            assert {path.stat().st_mode & 0o777 for path in folder.glob("sink-*")} == {0o600}
+            await in_thread(set_, one.replace(kinds=("net.*",)), Keys())
+            seq = server.log.append("net.blocked", "t", host="h.test:1")
+            await until(lambda: otlp.seqs == [seq])
+            assert kept() == {"sink-one.client": key, "sink-one.proxy": b"me:s3cret"}
+            with pytest.raises(UsageError, match="a client's key is missing"):
+                await in_thread(set_, one.replace(url="otlp+https://elsewhere.test"), Keys())
+            await in_thread(set_, one.replace(proxy="http://127.0.0.1:9"), Keys())
+            assert kept() == {"sink-one.client": key}
+            await in_thread(set_, one.replace(cert="", proxy=""), Keys())
+            assert kept() == {}
+
+        served(tmp_path, go)
+    assert all(b"CONNECT localhost:" in head for head in proxy.heads)
+    definition = (tmp_path / "state" / "sinks" / "one.json").read_text()
+    assert "PRIVATE" not in definition
+    assert "s3cret" not in definition

@@ -8,7 +8,8 @@
 
 Plain `http`, `tcp` and `udp` are for this machine's loopback, unless `clear` is said. A key with a colon is user and
 password (Basic); any other is a token: `ApiKey` for Elasticsearch, `Bearer` elsewhere, or the value of `key_header`.
-The key is not part of it: it lies among the keys, and is never shown.
+`cert` is a client's certificate, `proxy` an HTTP proxy. Keys are not part of it (its own, the certificate's, and the
+proxy's user and password): they lie among the keys, and are never shown.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from tidegate.journal.sinks.client_tls import tls_context
 from tidegate.journal.sinks.elasticsearch import ElasticsearchSink
 from tidegate.journal.sinks.jira import ENDED, JiraSink
 from tidegate.journal.sinks.otlp import OtlpSink
+from tidegate.journal.sinks.proxy import proxy_of
 from tidegate.journal.sinks.record import Wanted, wanted
 from tidegate.journal.sinks.signature import LONGEST_KEY, SHORTEST_KEY
 from tidegate.journal.sinks.syslog_wire import Datagrams, Stream, SyslogSink
-from tidegate.journal.sinks.target import LOOPBACK, Target, tls_context
+from tidegate.journal.sinks.target import LOOPBACK, Target
 from tidegate.journal.sinks.webhook import WebhookSink
 from tidegate.model.errors import StartError, UsageError
 from tidegate.model.value import Value
@@ -40,13 +43,14 @@ LONGEST_CA: Final = 1 << 16
 WEBHOOK, ELASTICSEARCH, OTLP, JIRA, SYSLOG = "webhook", "elasticsearch", "otlp", "jira", "syslog"
 _WHY = "what a task did is nobody else's"
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,60}")
+_NEWER = ("cert", "proxy")  # what an older version did not keep
 _SYSLOG_PORTS = {"tls": 6514, "tcp": 601, "udp": 514}  # RFC 5425, 6587 and 5426
 _ADDRESSES = "https://HOST/PATH, elasticsearch+https://, otlp+https://, jira+https:// or syslog+tls://HOST"
 _OWN_HEADERS = frozenset(("host", "content-length", "content-type", "transfer-encoding", "connection", "user-agent"))
 
 
 class Definition(Value):
-    """See the head of the file. `ca` are certificates in PEM that verify it in place of the system's."""
+    """See the head of the file. `ca` are certificates in PEM that verify it in place of the system's; so is `cert`."""
 
     name: str
     url: str
@@ -55,6 +59,8 @@ class Definition(Value):
     clear: bool = False
     ca: str = ""
     key_header: str = ""
+    cert: str = ""
+    proxy: str = ""
 
     @property
     def kind(self) -> str:
@@ -78,6 +84,17 @@ class Definition(Value):
         return f"[{host}]" if ":" in host else host
 
 
+class Keys(Value):
+    """What lies among the keys, None where there is none.
+
+    `own` is the sink's, `client` the certificate's (PEM), `proxy` the proxy's user and password.
+    """
+
+    own: bytes | None = None
+    client: bytes | None = None
+    proxy: bytes | None = None
+
+
 class World(Value):
     """What sinks need of the server: where the log lies, what this machine is called, and Unix time in seconds."""
 
@@ -92,7 +109,7 @@ def definition_of(fields: dict[str, Any]) -> Definition:
     Raises:
         KeyError, TypeError: when it is nothing of the kind.
     """
-    given: dict[str, Any] = {name: fields[name] for name in Definition._fields}
+    given: dict[str, Any] = {name: fields[name] for name in Definition._fields if name in fields or name not in _NEWER}
     return Definition(**(given | {"kinds": tuple(given["kinds"])}))
 
 
@@ -101,12 +118,13 @@ def plain(definition: Definition) -> dict[str, Any]:
     return {name: getattr(definition, name) for name in Definition._fields}
 
 
-def check(definition: Definition, *, key: bytes | None) -> None:
-    """See whether it can be, with this key; None is none.
+def check(definition: Definition, keys: Keys) -> None:
+    """See whether it can be, with these keys.
 
     Raises:
         UsageError: when not.
     """
+    key = keys.own
     if not NAME.fullmatch(definition.name):
         raise UsageError(f"a sink cannot be called {ascii(definition.name)[:60]}", fix="small letters, digits and -")
     if len(definition.url) > LONGEST_URL or not definition.url.isascii() or not definition.url.isprintable():
@@ -130,25 +148,31 @@ def check(definition: Definition, *, key: bytes | None) -> None:
         raise UsageError("key_header is for the key of a sink that takes one in a header", fix="leave it out")
     if len(definition.ca) > LONGEST_CA:
         raise UsageError(f"the CA file is longer than {LONGEST_CA} bytes", fix="only what verifies this receiver")
+    if keys.proxy is not None and not definition.proxy:
+        raise UsageError("there is no proxy that the proxy's key is for", fix="--proxy http://HOST:PORT")
     try:
-        make(definition, key or b"", World("", "", lambda: 0.0)).close()
+        make(definition, keys, World("", "", lambda: 0.0)).close()
     except StartError as error:
         raise UsageError(error.what, fix=error.fix) from None
 
 
-def make(definition: Definition, key: bytes, world: World) -> Sink:
+def make(definition: Definition, keys: Keys, world: World) -> Sink:
     """Return the sink.
 
     Raises:
         StartError: for an address that cannot be used.
     """
     kind = definition.kind
+    key = keys.own or b""
     if kind == SYSLOG:
-        return SyslogSink(_wire(definition), world.hostname)
+        return SyslogSink(_wire(definition, keys), world.hostname)
     if kind not in (WEBHOOK, ELASTICSEARCH, OTLP, JIRA):
         raise StartError(f"{ascii(kind)[:40]} is no kind of sink", fix=_ADDRESSES)
     url = definition.url if kind == WEBHOOK else definition.url.partition("+")[2]
-    target = Target(url, key, name="the sink's address", why=_WHY, clear=definition.clear, ca=definition.ca)
+    target = Target(
+        url, key, name="the sink's address", why=_WHY, clear=definition.clear, ca=definition.ca, cert=definition.cert,
+        cert_key=keys.client or b"", proxy=proxy_of(definition.proxy, keys.proxy or b"") if definition.proxy else None,
+    )  # fmt: skip
     if kind == WEBHOOK:
         return WebhookSink(target, wall=world.wall)
     headers = _headers(definition, key)
@@ -178,13 +202,17 @@ def _can_be_sent(key: bytes) -> bool:
     return all(0x20 <= byte < 0x7F for byte in key)
 
 
-def _wire(definition: Definition) -> Datagrams | Stream:
+def _wire(definition: Definition, keys: Keys) -> Datagrams | Stream:
     try:
         parts = urlsplit(definition.url)
         port, host = parts.port, parts.hostname or ""
     except ValueError:
         raise StartError("the address of the sink is not a URL", fix=_ADDRESSES) from None
     way = parts.scheme.partition("+")[2]
+    if definition.proxy:
+        raise StartError("syslog goes through no proxy: only sinks over HTTP do", fix="leave --proxy out")
+    if (definition.cert or keys.client) and way != "tls":
+        raise StartError("the sink's address: a certificate is shown under TLS only", fix="syslog+tls://HOST")
     if parts.scheme in ("syslog", "syslog+unix"):
         if host or not parts.path.startswith("/"):
             raise StartError("syslog on this machine is a path", fix="syslog:///dev/log")
@@ -198,4 +226,5 @@ def _wire(definition: Definition) -> Datagrams | Stream:
     port = port or _SYSLOG_PORTS[way]
     if way == "udp":
         return Datagrams(host=host, port=port)
-    return Stream(host, port, tls_context(definition.ca) if way == "tls" else None)
+    context = tls_context(definition.ca, definition.cert, keys.client or b"") if way == "tls" else None
+    return Stream(host, port, context)

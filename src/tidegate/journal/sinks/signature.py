@@ -29,7 +29,9 @@ def signed(key: bytes, timestamp: int, body: bytes) -> dict[str, str]:
     }
 
 
-def read_key(path: str, name: str = "--webhook-key-file", shortest: int = SHORTEST_KEY) -> bytes:
+def read_key(
+    path: str, name: str = "--webhook-key-file", shortest: int = SHORTEST_KEY, longest: int = LONGEST_KEY
+) -> bytes:
     """Return the key in a file; `name` is how a person named it.
 
     Raises:
@@ -38,14 +40,14 @@ def read_key(path: str, name: str = "--webhook-key-file", shortest: int = SHORTE
     try:
         with open(path, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
-            key = file.read(LONGEST_KEY + 1).strip()
+            key = file.read(longest + 1).strip()
     except OSError as error:
         raise StartError(f"{name} {path!r} cannot be read: {os.strerror(error.errno or 0)}") from None
     if stat.S_IMODE(mode) & 0o077:
         raise StartError(f"{name} {path!r} can be read by others", fix=f"chmod 600 {path!r}")
-    if not shortest <= len(key) <= LONGEST_KEY:
+    if not shortest <= len(key) <= longest:
         raise StartError(
-            f"{name} {path!r} does not hold {shortest} to {LONGEST_KEY} bytes",
+            f"{name} {path!r} does not hold {shortest} to {longest} bytes",
             fix="openssl rand -hex 32 >FILE",
         )
     return key

@@ -16,7 +16,7 @@ import select
 import socket
 import termios
 from contextlib import suppress
-from time import monotonic, sleep
+from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tidegate.journal.sinks.sink import LATER, TAKEN, Outcome
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 SECONDS: Final = 10.0  # for a connection, for each write, and for the acknowledgement of all
 SETTLED: Final = 0.3
 _PAUSE = 0.005
+_CLOSED: Final = "it closed the connection"
 
 
 class Wire(Protocol):
@@ -181,13 +182,16 @@ class Stream:
                 break
             if monotonic() > end:
                 raise TimeoutError(errno.ETIMEDOUT, "it does not acknowledge what it is sent")
-            sleep(_PAUSE)
+            self._look(sock, _PAUSE)  # what it has ended it never acknowledges
         end = monotonic() + SETTLED
         left = SETTLED
         while left > 0:
-            if self._readable(sock, left) and _ended(sock, tls=self._context is not None):
-                raise ConnectionResetError(errno.ECONNRESET, "it closed the connection")
+            self._look(sock, left)
             left = end - monotonic()
+
+    def _look(self, sock: socket.socket, seconds: float) -> None:
+        if self._readable(sock, seconds) and (why := _ended(sock, tls=self._context is not None)):
+            raise ConnectionResetError(errno.ECONNRESET, why)
 
     @staticmethod
     def _readable(sock: socket.socket, seconds: float) -> bool:
@@ -210,19 +214,24 @@ class Stream:
         self._sock = self._raw = None
 
 
-def _ended(sock: socket.socket, *, tls: bool) -> bool:
-    """Whether the other side has closed or reset it; what it says is read and not looked at: syslog has no answers."""
+def _ended(sock: socket.socket, *, tls: bool) -> str:
+    """Return how the other side has ended it, '' where it has not.
+
+    What it says is read and not looked at: syslog has no answers. Under TLS 1.3 a certificate of ours that it does not
+    take comes as an alert, after the handshake.
+    """
     sock.settimeout(0)
     try:
         for _ in range(64):
             if not sock.recv(4096):
-                return True
+                return _CLOSED
     except OSError as error:
         import ssl
 
-        quiet = isinstance(error, ssl.SSLWantReadError) if tls else isinstance(error, BlockingIOError)
-        return not quiet
+        if isinstance(error, ssl.SSLWantReadError if tls else BlockingIOError):
+            return ""
+        return error.strerror or _CLOSED
     finally:
         with suppress(OSError):
             sock.settimeout(SECONDS)
-    return False
+    return ""

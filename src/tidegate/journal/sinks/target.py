@@ -1,8 +1,8 @@
 """Where something is posted: an address that was checked once, and one POST to it.
 
 Rules of the file: TLS is verified; plain `http` is for this machine's loopback, unless the operator says otherwise. No
-redirect is followed, no proxy of the environment is used, and what an answer may say is bounded in bytes and in time:
-a receiver that drips a byte every few seconds is cut off as one that says nothing.
+redirect is followed, no proxy of the environment is used (one that a person names is, proxy.py), and what an answer may
+say is bounded in bytes and in time: a receiver that drips a byte every few seconds is cut off as one that says nothing.
 """
 
 from __future__ import annotations
@@ -10,20 +10,24 @@ from __future__ import annotations
 import http.client
 import re
 import socket
-import ssl
 import threading
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from tidegate.journal.sinks.client_tls import tls_context
 from tidegate.model.errors import StartError
 from tidegate.model.value import Value
+
+if TYPE_CHECKING:
+    from tidegate.journal.sinks.proxy import Proxy
 
 SECONDS: Final = 10.0  # for each connection, and for each read of its answer
 WHOLE_SECONDS: Final = 30.0  # for one message from the first packet to the last byte of its answer
 LOOPBACK: Final = frozenset(("127.0.0.1", "::1", "localhost"))
 _LONGEST_WAIT = 3600.0  # seconds that a receiver may ask for
+_TUNNEL = re.compile(r"(Tunnel connection failed: [0-9]+).*", re.DOTALL)
 _DIGITS = re.compile(r"[0-9]{1,9}")
 
 
@@ -35,27 +39,11 @@ class Reply(Value):
     body: bytes = b""
 
 
-def tls_context(ca: str = "") -> ssl.SSLContext:
-    """Return what verifies a receiver: the system's roots, or only these, as PEM.
-
-    Raises:
-        StartError: where they are no certificates.
-    """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if not ca:
-        context.load_default_certs()
-        return context
-    try:
-        context.load_verify_locations(cadata=ca)
-    except (ssl.SSLError, ValueError):
-        raise StartError("the CA file holds no certificate in PEM", fix="-----BEGIN CERTIFICATE----- ...") from None
-    return context
-
-
 class Target:
     """Where to post, and the key that goes with it. `name` is how a person gave the address.
 
-    `why` says why it cannot be read by others on its way, `clear` that it may. `ca` is as in `tls_context`.
+    `why` says why it cannot be read by others on its way, `clear` that it may. `ca`, `cert` and `cert_key` are as in
+    `tls_context`.
 
     Raises:
         StartError: from the constructor, for an address that cannot be used.
@@ -70,6 +58,9 @@ class Target:
         why: str = "what it is sent can answer questions",
         clear: bool = False,
         ca: str = "",
+        cert: str = "",
+        cert_key: bytes = b"",
+        proxy: Proxy | None = None,
     ) -> None:
         try:
             parts = urlsplit(url)
@@ -80,7 +71,7 @@ class Target:
         self.secure = parts.scheme == "https"
         if parts.scheme not in ("http", "https") or not self.host or parts.username or parts.fragment:
             raise StartError(f"{name} {url!r} is not a plain URL", fix=f"{name} https://HOST/PATH")
-        if not self.secure and self.host not in LOOPBACK and not clear:
+        if not self.secure and (self.host not in LOOPBACK or proxy is not None) and not clear:
             raise StartError(
                 f"{name} {url!r}: {why}, and http is read by others",
                 fix="use https, or a receiver on this machine's loopback",
@@ -90,7 +81,12 @@ class Target:
         self.path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self.key = key
         self.url = url
-        self._context = tls_context(ca) if self.secure else None
+        if (cert or cert_key) and not self.secure:
+            raise StartError(f"{name}: a certificate is shown under TLS only", fix="https, or leave it out")
+        if proxy is not None and ":" in self.host:
+            raise StartError(f"{name}: through a proxy a receiver has a name, or an IPv4 address", fix="name it")
+        self._context = tls_context(ca, cert, cert_key) if self.secure else None
+        self._proxy = proxy
         self._open: set[_Way] = set()
 
     def post(self, body: bytes, headers: dict[str, str], *, path: str = "", keep: int = 0) -> Reply:
@@ -103,18 +99,16 @@ class Target:
 
     def ask(self, method: str, path: str, body: bytes | None, headers: dict[str, str], *, keep: int) -> Reply:
         """Make one request; otherwise as `post`."""
-        if self._context is not None:
-            connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                self.host, self.port, timeout=SECONDS, context=self._context
-            )
-        else:
-            connection = http.client.HTTPConnection(self.host, self.port, timeout=SECONDS)
+        connection = self._connection()
+        if self._proxy is not None and self._context is None:
+            path = f"http://{self._authority(80)}{path}"
+            headers = headers | self._proxy.headers
         way = _Way(connection)
         done = threading.Event()
         self._open.add(way)
         threading.Thread(target=_cut_off, args=(way, done), name="post", daemon=True).start()
         try:
-            connection.connect()
+            self._connect(connection)
             way.sock = connection.sock
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
@@ -123,6 +117,33 @@ class Target:
             done.set()
             self._open.discard(way)
             connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        proxy = self._proxy
+        host, port = (self.host, self.port) if proxy is None else (proxy.host, proxy.port)
+        if self._context is None:
+            return http.client.HTTPConnection(host, port, timeout=SECONDS)
+        connection = http.client.HTTPSConnection(host, port, timeout=SECONDS, context=self._context)
+        if proxy is not None:
+            # Python before 3.12 asks in HTTP/1.0 and without it, which some proxies do not take.
+            headers = proxy.headers | {"Host": self._authority(0)}
+            connection.set_tunnel(self.host, self.port or 443, headers)
+        return connection
+
+    def _authority(self, default: int) -> str:
+        """Return host and port as one writes them, the port left out where it is the default."""
+        port = self.port or (443 if self.secure else 80)
+        return self.host if port == default else f"{self.host}:{port}"
+
+    def _connect(self, connection: http.client.HTTPConnection) -> None:
+        try:
+            connection.connect()
+        except OSError as error:
+            if self._proxy is None:
+                raise
+            # What a proxy says beside its status may repeat what it was sent.
+            why = _TUNNEL.sub(r"\1", error.strerror or str(error) or type(error).__name__)
+            raise OSError(error.errno, f"through the proxy {self._proxy.place}: {why}") from None
 
     def abort(self) -> None:
         """End what is on its way. From any thread."""

@@ -342,12 +342,15 @@ class SinkGap(msgspec.Struct, frozen=True, kw_only=True):
 class SinkAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What follows the action log, and how far it has come. Of its address there is only the host.
 
+    `proxy` is the host and port that it goes through, if it does; `certificate` says whether it shows one of its own.
     `lag` is in lines; `set_aside` were refused by the receiver for ever, `lost` were gone (the newest `gaps`).
     """
 
     name: str
     kind: Literal["webhook", "elasticsearch", "otlp", "jira", "syslog"]
     host: str
+    proxy: str
+    certificate: bool
     types: list[str]
     min: Literal["critical", "error", "warning", "notice", "info"]
     state: Literal["up to date", "behind", "failing"]

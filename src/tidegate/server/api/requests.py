@@ -186,4 +186,10 @@ class SinkChange(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
     clear: bool = False
     ca: Annotated[str, Meta(max_length=65536)] = ""
     key_header: Annotated[str, Meta(max_length=60)] = ""
+    client_cert: Annotated[str, Meta(max_length=65536, description="PEM: a certificate and its chain, no key")] = ""
+    client_key: Annotated[str, Meta(min_length=1, max_length=16384, description="PEM, without a password")] | None = (
+        None
+    )
+    proxy: Annotated[str, Meta(max_length=300, description="http://HOST:PORT")] = ""
+    proxy_key: Annotated[str, Meta(min_length=3, max_length=4096, description="user:password")] | None = None
     from_start: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tidegate.journal.sinks.definition import Definition
+from tidegate.journal.sinks.definition import Definition, Keys
 from tidegate.journal.sinks.sink import TAKEN
 from tidegate.server.api.answers import Done, SinkAnswer, SinkAnswers, SinkTestAnswer
 from tidegate.server.api.errors import ApiError
@@ -71,11 +71,12 @@ class SinkOperations:
         body: SinkChange = call.body
         name = call.path["name"]
         definition = Definition(
-            name, body.url, tuple(body.types), body.min, clear=body.clear, ca=body.ca, key_header=body.key_header
-        )
-        key = body.key.encode() if body.key is not None else None
+            name, body.url, tuple(body.types), body.min, clear=body.clear, ca=body.ca, key_header=body.key_header,
+            cert=body.client_cert, proxy=body.proxy,
+        )  # fmt: skip
+        keys = Keys(*(one.encode() if one is not None else None for one in (body.key, body.client_key, body.proxy_key)))
         try:
-            await in_thread(lambda: server.sinks.put(definition, key, from_start=body.from_start))
+            await in_thread(lambda: server.sinks.put(definition, keys, from_start=body.from_start))
         except OSError as error:
             raise ApiError(503, f"the sink cannot be kept: {error.strerror}", fix="see the disk of the state") from None
         server.log.append("sink.set", sink=name, to=f"{definition.kind} at {definition.host}", by=call.caller.by)

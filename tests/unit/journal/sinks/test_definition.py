@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.sinks.rig import authority
-from tidegate.journal.sinks.definition import Definition, check, definition_of, plain
+from tidegate.journal.sinks.definition import Definition, Keys, check, definition_of, plain
 from tidegate.model.errors import UsageError
 
 KEY = b"0123456789abcdef"
@@ -49,7 +49,7 @@ BAD = [
 def test_sinks_that_can_be(url: str, key: bytes | None, kind: str, host: str) -> None:
     """JRN-6: the address says what it is; everybody may see its host."""
     one = Definition("siem", url)
-    check(one, key=key)
+    check(one, Keys(key))
     assert (one.kind, one.host) == (kind, host)
     assert definition_of(plain(one)) == one
 
@@ -58,39 +58,62 @@ def test_sinks_that_can_be(url: str, key: bytes | None, kind: str, host: str) ->
 def test_sinks_that_cannot_be(url: str, key: bytes | None) -> None:
     """JRN-6: clear text to elsewhere, no key where one is needed, odd characters, kinds that are none."""
     with pytest.raises(UsageError):
-        check(Definition("siem", url), key=key)
+        check(Definition("siem", url), Keys(key))
 
 
 @pytest.mark.parametrize("name", ["", "A", "a b", "-a", "../x", "x" * 50])
 def test_names(name: str) -> None:
     """JRN-6: a name is a file's, and cannot lead elsewhere."""
     with pytest.raises(UsageError):
-        check(Definition(name, "otlp+https://h.test"), key=None)
+        check(Definition(name, "otlp+https://h.test"), Keys())
 
 
 def test_clear_text_where_it_is_said() -> None:
     """JRN-6: the operator may; a private authority has to be one."""
-    check(Definition("s", "syslog+udp://h.test", clear=True), key=None)
-    check(Definition("s", "otlp+http://h.test:4318", clear=True), key=None)
-    check(Definition("s", "syslog+tls://h.test", ca=authority().pem), key=None)
+    check(Definition("s", "syslog+udp://h.test", clear=True), Keys())
+    check(Definition("s", "otlp+http://h.test:4318", clear=True), Keys())
+    check(Definition("s", "syslog+tls://h.test", ca=authority().pem), Keys())
     with pytest.raises(UsageError, match="PEM"):
-        check(Definition("s", "syslog+tls://h.test", ca="x"), key=None)
+        check(Definition("s", "syslog+tls://h.test", ca="x"), Keys())
 
 
 def test_a_header_for_the_key() -> None:
     """JRN-6: a collector may want it under a name of its own, and never under one that frames the request."""
-    check(Definition("o", "otlp+https://h.test", key_header="x-honeycomb-team"), key=b"k")
+    check(Definition("o", "otlp+https://h.test", key_header="x-honeycomb-team"), Keys(b"k"))
     for header in ("Host", "content-length", "a b", "x:y"):
         with pytest.raises(UsageError):
-            check(Definition("o", "otlp+https://h.test", key_header=header), key=b"k")
+            check(Definition("o", "otlp+https://h.test", key_header=header), Keys(b"k"))
     with pytest.raises(UsageError):
-        check(Definition("o", "https://h.test/", key_header="x-key"), key=KEY)
+        check(Definition("o", "https://h.test/", key_header="x-key"), Keys(KEY))
+
+
+def test_certificates_and_proxies() -> None:
+    """JRN-6: a certificate where there is TLS, a proxy where there is HTTP, each with its key; older files are read."""
+    client = authority().client
+    keys = Keys(client=client["cert_key"])
+    proxy = "http://proxy.test:3128"
+    for url in ("otlp+https://h.test", "syslog+tls://h.test"):
+        check(Definition("o", url, cert=client["cert"]), keys)
+        for cert, given in ((client["cert"], Keys()), ("", keys)):
+            with pytest.raises(UsageError, match="is missing"):
+                check(Definition("o", url, cert=cert), given)
+    for url in ("syslog+tcp://localhost", "syslog:///dev/log", "otlp+http://localhost"):
+        with pytest.raises(UsageError, match="under TLS only"):
+            check(Definition("o", url, cert=client["cert"]), keys)
+    check(Definition("o", "otlp+https://h.test", proxy=proxy), Keys(proxy=b"me:s3cret"))
+    for url in ("syslog+tls://h.test", "syslog:///dev/log"):
+        with pytest.raises(UsageError, match="no proxy"):
+            check(Definition("o", url, proxy=proxy), Keys())
+    with pytest.raises(UsageError, match="no proxy that"):
+        check(Definition("o", "otlp+https://h.test"), Keys(proxy=b"me:s3cret"))
+    older = {name: value for name, value in plain(Definition("o", "u")).items() if name not in ("cert", "proxy")}
+    assert definition_of(older) == Definition("o", "u")
 
 
 def test_filters_are_checked() -> None:
     """JRN-6: a type or severity that is none is refused; an issue is told of ends of tasks only."""
     with pytest.raises(UsageError):
-        check(Definition("o", "otlp+https://h.test", kinds=("Net",)), key=None)
+        check(Definition("o", "otlp+https://h.test", kinds=("Net",)), Keys())
     with pytest.raises(UsageError):
-        check(Definition("j", "jira+https://h.test", kinds=("net.blocked",)), key=b"t")
+        check(Definition("j", "jira+https://h.test", kinds=("net.blocked",)), Keys(b"t"))
     assert Definition("j", "jira+https://h.test").wanted.kinds == ("task.ended",)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.sinks.receivers import Jira, until
 from tests.sinks.rig import Log, rig, wall
-from tidegate.journal.sinks.definition import Definition, World, make
+from tidegate.journal.sinks.definition import Definition, Keys, World, make
 from tidegate.journal.sinks.jira import HOSTS, JiraSink, told
 from tidegate.journal.sinks.record import Position
 from tidegate.journal.sinks.sink import TAKEN
@@ -147,7 +147,7 @@ def test_an_issue_that_is_not_there_holds_up_no_other(tmp_path: Path) -> None:
 )
 def test_the_cloud_and_a_server(url: str, key: bytes, version: int, header: str) -> None:
     """JRN-6: the cloud takes documents and a user with a token, a server of one's own markup and a bearer token."""
-    made = make(Definition("j", url), key, World("", "", wall))
+    made = make(Definition("j", url), Keys(key), World("", "", wall))
     assert isinstance(made, JiraSink)
     assert made._base.endswith(f"/rest/api/{version}/issue")
     assert made._headers["Authorization"] == header

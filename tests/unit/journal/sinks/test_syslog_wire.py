@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,9 +14,9 @@ from tests.sinks.receivers import Syslog
 from tests.sinks.rig import authority
 from tests.unit.journal.sinks.test_record import record
 from tidegate.journal.sinks import syslog_wire
+from tidegate.journal.sinks.client_tls import tls_context
 from tidegate.journal.sinks.sink import LATER, TAKEN
 from tidegate.journal.sinks.syslog_wire import Datagrams, Stream, SyslogSink
-from tidegate.journal.sinks.target import tls_context
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,6 +71,20 @@ def test_certificates_are_verified(ca: bool) -> None:
         assert ca or "certificate verify failed" in outcome.why
         sink.close()
         assert len(one.messages) == int(ca)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_certificate_is_shown(known: bool) -> None:
+    """JRN-6: a receiver that wants one takes the one it knows; that it does not take ours is said, not only noticed."""
+    shown: Any = authority().client if known else {}
+    with Syslog("tls", authority().strict) as receiver:
+        sink = SyslogSink(Stream("localhost", receiver.port, tls_context(authority().pem, **shown)), "box")
+        outcome = sink.send([record()])
+        sink.close()
+    assert outcome.state == (TAKEN if known else LATER)
+    assert receiver.ids == ([record().id] if known else [])
+    # The alert may be overtaken by the end of the connection.
+    assert known or re.search("certificate required|closed|[Rr]eset|[Pp]ipe|EOF", outcome.why)
 
 
 def test_nobody_at_the_path(tmp_path: Path) -> None:

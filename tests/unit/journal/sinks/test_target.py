@@ -5,17 +5,23 @@ from __future__ import annotations
 import http.client
 import socket
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.sinks.rig import authority
+from tests.sinks.proxies import company_proxy
+from tests.sinks.rig import Authority, authority
 from tidegate.journal.sinks import target as module
+from tidegate.journal.sinks.proxy import proxy_of
 from tidegate.journal.sinks.target import Target
 from tidegate.model.errors import StartError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tests.lab.origins import Origin
+
+_LEFT = r"certificate required|unknown ca|[Rr]eset|EOF|closed|[Pp]ipe"  # who refuses a client leaves at once
 
 
 @pytest.fixture
@@ -23,15 +29,16 @@ def serve() -> Iterator[Callable[..., int]]:
     """Give a server that answers each connection with these bytes, under TLS where it is told so."""
     listening: list[socket.socket] = []
 
-    def start(*answers: bytes, tls: bool = False, drip: float = 0) -> int:
+    def start(*answers: bytes, tls: bool = False, clients: bool = False, drip: float = 0) -> int:
         listener = socket.create_server(("127.0.0.1", 0))
         listening.append(listener)
+        context = authority().strict if clients else authority().context
 
         def answer() -> None:
             for text in answers:
                 try:
                     raw, _ = listener.accept()
-                    with raw, authority().context.wrap_socket(raw, server_side=True) if tls else raw as one:
+                    with raw, context.wrap_socket(raw, server_side=True) if tls else raw as one:
                         one.recv(65536)
                         if not drip:
                             one.sendall(text)
@@ -141,3 +148,62 @@ def test_clear_text_where_it_is_allowed() -> None:
     assert Target("http://h.test/", b"", clear=True).host == "h.test"
     with pytest.raises(StartError, match="PEM"):
         Target("https://h.test/", b"", ca="nothing")
+
+
+def through(proxy: Origin, key: bytes = b"") -> dict[str, Any]:
+    """Return what leads a target through a proxy."""
+    return {"proxy": proxy_of(f"http://{proxy.name}", key)}
+
+
+def test_a_proxy_carries_tls_and_reads_nothing(serve: Callable[..., int]) -> None:
+    """JRN-6: a tunnel, with the proxy's key for the proxy alone; the receiver is verified as without."""
+    port = serve(reply(), reply(), tls=True)
+    ca = authority().pem
+    with company_proxy(user="me", password="s3cret") as proxy:
+        target = Target(f"https://localhost:{port}/x", b"", ca=ca, **through(proxy, b"me:s3cret"))
+        assert target.post(b"", {"X-Key": "own"}).status == 503
+        (head,) = proxy.heads
+        assert head.startswith(b"CONNECT localhost:%d HTTP/1." % port)
+        assert b"Host: localhost:%d\r\n" % port in head
+        assert b"X-Key" not in head
+        with pytest.raises(
+            OSError, match=rf"^\[Errno \d+\] through the proxy {proxy.name}: .*certificate verify failed"
+        ):
+            Target(f"https://localhost:{port}/x", b"", **through(proxy, b"me:s3cret")).post(b"", {})
+
+
+def test_plain_http_through_a_proxy_is_asked_for_by_its_whole_url(serve: Callable[..., int]) -> None:
+    """JRN-6: only where clear text is said to be right, since it leaves this machine with the proxy."""
+    port = serve(reply())
+    with company_proxy() as proxy:
+        url = f"http://localhost:{port}/x?y"
+        with pytest.raises(StartError, match="read by others"):
+            Target(url, b"", **through(proxy))
+        assert Target(url, b"", clear=True, **through(proxy)).post(b"", {}).status == 503
+        (head,) = proxy.heads
+    assert head.startswith(b"POST http://localhost:%d/x?y HTTP/1.1\r\nHost: localhost:%d\r\n" % (port, port))
+
+
+def test_a_proxy_that_says_no_is_named_and_quoted_no_further() -> None:
+    """JRN-6: what stands beside its status may be what it was sent; nobody there is said with its place."""
+    with company_proxy(status="403 bWU6czNjcmV0") as proxy:
+        with pytest.raises(OSError, match="Tunnel connection failed") as raised:
+            Target("https://h.test/", b"", **through(proxy, b"me:s3cret")).post(b"", {})
+        assert raised.value.strerror == f"through the proxy {proxy.name}: Tunnel connection failed: 403"
+    with pytest.raises(OSError, match=f"through the proxy {proxy.name}: Connection refused"):
+        Target("https://h.test/", b"", **through(proxy)).post(b"", {})
+    with pytest.raises(StartError, match="has a name"):
+        Target("https://[2001:db8::1]/", b"", **through(proxy))
+
+
+def test_a_certificate_is_shown_under_tls(serve: Callable[..., int]) -> None:
+    """JRN-6: a receiver that wants one gets it, and refuses who has none or one that it does not know."""
+    port = serve(*[reply()] * 3, tls=True, clients=True)
+    ca, client = authority().pem, authority().client
+    assert Target(f"https://localhost:{port}/", b"", ca=ca, **client).post(b"", {}).status == 503
+    with pytest.raises(OSError, match=_LEFT):
+        Target(f"https://localhost:{port}/", b"", ca=ca).post(b"", {})
+    with pytest.raises(OSError, match=_LEFT):
+        Target(f"https://localhost:{port}/", b"", ca=ca, **Authority().client).post(b"", {})
+    with pytest.raises(StartError, match="under TLS only"):
+        Target("http://localhost/", b"", **client)
