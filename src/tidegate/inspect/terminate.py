@@ -54,6 +54,7 @@ _FLAGS = ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
 _OFFERING = threading.Lock()  # of a context that others may have too
 
 _WANTS_CERTIFICATE = frozenset({"TLSV13_ALERT_CERTIFICATE_REQUIRED", "TLSV1_ALERT_CERTIFICATE_REQUIRED"})
+_OF_ITS_TIME = frozenset({9, 10})  # X509_V_ERR_CERT_NOT_YET_VALID and _HAS_EXPIRED of x509_vfy.h
 _REFUSED = "SSLV3_ALERT_HANDSHAKE_FAILURE"
 
 
@@ -182,7 +183,8 @@ class Tls:
         """Return why the last error came."""
         error = self._error
         if isinstance(error, ssl.SSLCertVerificationError):
-            return Reason.UPSTREAM_CERTIFICATE, str(error.verify_message)
+            whose = ", by this machine's clock" if error.verify_code in _OF_ITS_TIME else ""  # which may be wrong
+            return Reason.UPSTREAM_CERTIFICATE, f"{error.verify_message}{whose}"
         word = "" if error is None else error.reason or ""
         if word in _WANTS_CERTIFICATE:
             return Reason.CLIENT_CERTIFICATE, ""

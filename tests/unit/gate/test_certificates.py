@@ -125,8 +125,8 @@ def nul_in_name() -> Shown:
 
 
 REFUSED: dict[str, tuple[Callable[[], Shown], str]] = {
-    "expired": (lambda: leaf("a.test", days=(-3, -1)), "certificate has expired"),
-    "not-yet": (lambda: leaf("a.test", days=(1, 3)), "certificate is not yet valid"),
+    "expired": (lambda: leaf("a.test", days=(-3, -1)), "certificate has expired, by this machine's clock"),
+    "not-yet": (lambda: leaf("a.test", days=(1, 3)), "certificate is not yet valid, by this machine's clock"),
     "expired-middle": (
         lambda: below(ours, root().issue("middle", ca=True, days=(-3, -1))), "certificate has expired",
     ),

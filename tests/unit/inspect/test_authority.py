@@ -149,6 +149,14 @@ def test_clocks_that_are_wrong_by_a_day_still_verify() -> None:
     assert LEAF_LIFE + BACKDATED < 398 * DAY
 
 
+@pytest.mark.parametrize(("hours", "good"), [(-25, True), (-47, True), (12, True), (-49, False)])
+def test_a_verifier_whose_clock_is_wrong_by_a_day_agrees(tmp_path: Path, hours: int, good: bool) -> None:
+    """B106: OpenSSL, told another time; more than two days behind is too much, which shows that it looks."""
+    roots, leaf = files(tmp_path, made(now=NOW), "api.example.com")
+    argv = ["openssl", "verify", "-attime", str(int(NOW) + hours * 3600), "-CAfile", roots, leaf]
+    assert (subprocess.run(argv, capture_output=True, check=False).returncode == 0) is good
+
+
 def test_leafs_end_with_their_authority_and_then_there_are_none() -> None:
     """B107: no leaf outlives the root; past its end nothing is minted, and whoever asked hears it."""
     now = [NOW]
