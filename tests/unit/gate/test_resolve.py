@@ -220,7 +220,7 @@ def test_dns_failures_reach_the_client_as_502(lab: Lab, serve: Serve) -> None:
         sock.close()
     gate.gate.post(gate.gate.resolver.close)
     # No thread stays once the C library has given up; the gate's own was there only after the first count.
-    wait(lambda: len(os.listdir("/proc/self/task")) <= threads + 1, timeout=15)
+    wait(lambda: len(os.listdir("/proc/self/task")) <= threads + 1)
 
 
 def test_clients_that_left_keep_no_name_out(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:

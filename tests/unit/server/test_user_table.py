@@ -30,7 +30,7 @@ async def act():
     print(uid_fence.rules() == whole)
     for what in ('flush ruleset', 'flush chain inet tidegate task'):
         uid_fence.run(('-f', '-'), what + '\\n')
-        for _ in range(100):
+        for _ in range(1000):
             await asyncio.sleep(0.1)
             if uid_fence.rules() == whole and len(asyncio.all_tasks()) == 1:  # nobody is putting it back any more
                 break

@@ -211,9 +211,11 @@ def test_so_many_connections_at_once(kept: Kept) -> None:
     open_.pop().close()
 
     def answered() -> bool:
-        with kept.connect() as sock:
+        # Still one too many, it is answered and closed before its request is read: a reset, or a pipe that broke.
+        with suppress(ConnectionError), kept.connect() as sock:
             sock.sendall(b"GET / HTTP/1.1\r\nHost: tools.tidegate.internal\r\n\r\n")
             return status(sock) == 200
+        return False
 
     until(answered)
     for sock in open_:

@@ -140,12 +140,12 @@ class Served:
     def __exit__(self, *_: object) -> None:
         self.on_loop(self._stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(120)
         self._loop.close()
 
     def on_loop(self, coroutine: Any) -> Any:
         """Run a coroutine on the server's loop and return what it returns."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(20)
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(120)
 
     def connection(self) -> http.client.HTTPConnection:
         """Return a connection over loopback."""

@@ -56,14 +56,14 @@ def test_the_second_answer_is_told_what_the_first_was(whole: Whole) -> None:
     ready = threading.Barrier(2)
 
     def say(word: str) -> None:
-        ready.wait(10)
+        ready.wait(60)
         answers.append(_answer(whole, question["id"], answer=word))
 
     threads = [threading.Thread(target=say, args=(word,)) for word in ("allow", "deny")]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     first, second = sorted(answers, key=lambda answer: answer.status)
     assert (first.status, second.status) == (200, 409)
     assert second.json["error"]["code"] == "already-answered"
