@@ -37,7 +37,7 @@ def attempt(what, *arguments):
 """
 
 
-def apart(code: str, *arguments: str, patience: int = 60) -> str:
+def apart(code: str, *arguments: str, patience: int = 180) -> str:
     """What the code prints, run with `inside()`, `attempt()` and `status()` at hand; it must end with 0."""
     text = PRELUDE.format(source=os.path.join(ROOT, "src")) + textwrap.dedent(code)
     done = subprocess.run(

@@ -224,7 +224,7 @@ heard = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(3))
 heard.bind(('peer0', 0))
 def ask(source, address):
     with socket.socket(10 if ':' in address else 2, 2) as wire:
-        wire.settimeout(2)
+        wire.settimeout(30)
         wire.bind((source, 0))
         wire.connect((address, 53))
         wire.send(b'x')

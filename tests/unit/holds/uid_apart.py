@@ -63,7 +63,7 @@ PRELUDE = """
 """
 
 
-def fenced(code: str, *arguments: str, patience: int = 60) -> str:
+def fenced(code: str, *arguments: str, patience: int = 180) -> str:
     """What the code prints, run by root in such a namespace; the table is loaded, the routes are not."""
     from textwrap import dedent
 
