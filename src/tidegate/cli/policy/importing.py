@@ -11,7 +11,7 @@ import os
 import click
 
 from tidegate.cli.policy.options import json_option
-from tidegate.model.errors import UsageError
+from tidegate.model.errors import StartError, UsageError
 from tidegate.model.rule import Layer
 from tidegate.policy.dialects.emit import policy_text
 from tidegate.policy.dialects.imported import Imported
@@ -49,18 +49,28 @@ def import_policy(*, file: str, dialect: str, select: str, quiet: bool, as_json:
         click.echo(json.dumps(_plain(imported, text), ensure_ascii=True))
     else:
         click.echo(text, nl=False)
-        for entry in () if quiet else imported.entries[:_MOST]:
-            click.echo(str(entry), err=True)
-        for note in () if quiet else imported.notes:
-            click.echo(f"note: {note}", err=True)
-        if not quiet:
-            more = len(imported.entries) - _MOST
-            click.echo((f"{more} entries more; " if more > 0 else "") + imported.summary, err=True)
+        if not quiet and not _says_nothing_else(imported):
+            _tell(imported)
     if imported.without_gate:
         option = "--open-network" if imported.without_gate == "open" else "--no-network"
-        click.echo(f"tidegate: warning: {imported.because}: there is no policy to print, {option} does that", err=True)
+        what = f"{imported.because}: no gate and no policy, so there is none to print"
+        raise StartError(what, fix=f"give {option} when a task starts", code="without-gate")
     refuse(imported)
     return 0
+
+
+def _says_nothing_else(imported: Imported) -> bool:
+    """Whether all that it holds is what the one line of the error says: a command's flags."""
+    return bool(imported.without_gate) and all(entry.where == "flags" for entry in imported.entries)
+
+
+def _tell(imported: Imported) -> None:
+    for entry in imported.entries[:_MOST]:
+        click.echo(str(entry), err=True)
+    for note in imported.notes:
+        click.echo(f"note: {note}", err=True)
+    more = len(imported.entries) - _MOST
+    click.echo((f"{more} entries more; " if more > 0 else "") + imported.summary, err=True)
 
 
 def _plain(imported: Imported, text: str) -> dict[str, object]:

@@ -95,13 +95,28 @@ def test_what_launches_nothing_says_both_fixes(tidegate: Command) -> None:
 
 
 def test_what_asks_for_no_gate_prints_no_policy(tidegate: Command) -> None:
-    """POL-15: it says the option that does that; where a policy is wanted it is an error."""
+    """POL-15: exit status 78, as where such a file is given for a policy, and the option that does that."""
     file = write(REPOS % "{unrestricted_network: true}")
     status, out, err = tidegate("policy", "import", "--select", "/code/one", file)
-    assert (status, out) == (0, "")
-    assert "warning: file:1:37 says unrestricted_network of /code/one" in err
-    assert "--open-network" in err
+    assert (status, out) == (78, "")
+    assert "tidegate: file:1:37 says unrestricted_network of /code/one: no gate and no policy" in err
+    assert err.endswith("give --open-network when a task starts\n")
+    status, out, _ = tidegate("policy", "import", "--json", "--select", "/code/one", file)
+    assert (status, json.loads(out)["without_gate"]) == (78, "open")
     assert tidegate("policy", "check", "file")[0] == 78
+
+
+@pytest.mark.parametrize("flag", ["--no-network", "--open-network"])
+def test_flags_alone_are_one_line(tidegate: Command, flag: str) -> None:
+    """POL-15: a command's flags are no policy, and one line says so; beside a profile its lines are there as ever."""
+    why = "no gate and no policy, so there is none to print"
+    said = f"tidegate: file:1:9 says {flag}: {why}: give {flag} when a task starts\n"
+    assert tidegate("policy", "import", write(f"flags: [{flag}]\n")) == (78, "", said)
+    status, out, err = tidegate("policy", "import", write(f"flags: [{flag}]\nprofile: careful\n"))
+    assert (status, out, err.endswith(said)) == (78, "", True)
+    assert "profile 'careful' -> profile: careful" in err
+    status, out, _ = tidegate("policy", "import", write("flags: [--verbose]\n"))
+    assert (status, "default: deny" in out) == (0, True)
 
 
 @pytest.mark.parametrize(
