@@ -10,6 +10,7 @@ from tests.lab.links import MACHINE4
 from tests.portal.kit import Chromium, Visit, portal_url
 from tests.product import Product
 from tests.served import Served, until
+from tests.sinks.receivers import Otlp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,3 +116,24 @@ def test_a_phone_is_paired_and_stays_so(chromium: Chromium, tmp_path: Path, lab:
         phone.page.get_by_text("This page was signed out").wait_for()
         phone.close()
         desk.close()
+
+
+def test_sinks_are_shown_with_what_is_wrong_with_them(visit: Callable[..., Visit], served: Served) -> None:
+    """JRN-6, SRV-3: for a viewer too: where the log goes and why it does not, while the page is open."""
+    one = visit("--viewer")
+    one.go("settings")
+    one.page.get_by_text("The log is sent nowhere: tidegate sinks set NAME URL does it.").wait_for()
+    with Otlp() as otlp:
+        words = ("sinks", "set", "soc", otlp.url, "--type", "token.*", "--min", "notice")
+        assert served.tidegate(*words).returncode == 0
+        row = one.page.locator(".sinks li")
+        row.get_by_text("up to date").wait_for()
+        assert "otlp at localhost · only token.* · notice and worse · 0 lines sent" in row.inner_text()
+        served.tidegate("token", "create", "first")
+        row.get_by_text("1 line sent, last ").wait_for()
+        assert one.axe() == []
+    served.tidegate("token", "create", "second")
+    row.get_by_text("Connection refused, since ").wait_for()
+    assert row.locator(".pill.red", has_text="failing").count() == 1
+    assert served.tidegate("sinks", "remove", "soc").returncode == 0
+    one.page.get_by_text("The log is sent nowhere").wait_for()

@@ -4,6 +4,7 @@ import { forgetToken, patch, remove, tokenId } from "./api.js";
 import { fill, h, say } from "./dom.js";
 import { field } from "./fields.js";
 import { span } from "./format.js";
+import { sinks } from "./sinks.js";
 import { isOwner, known, listen } from "./store.js";
 import { setTheme, theme, THEMES } from "./theme.js";
 import { tokens } from "./tokens.js";
@@ -32,6 +33,7 @@ export function settings(main) {
     draw();
   } }, "Allow notifications");
   const out = h("button", { type: "button", onclick: (event) => attempt(signOut, event.currentTarget) }, "Sign out");
+  const sent = sinks();
   const version = h("p", { class: "meta" });
   let read = null; // the hosts as they stood when the field was filled
 
@@ -49,6 +51,7 @@ export function settings(main) {
         field("hook-key", "Key that signs what is posted", key, "16 characters or more, the same as the receiver's. It is kept, and never shown again."),
         h("div", { class: "buttons" }, post, stop),
       ]),
+    section("Where the log goes", sent.nodes),
     isOwner() && section("Who may come in", tokens()),
     section("This page", field("colours", "Colours", colours), telling, tell, h("div", { class: "buttons" }, out), version));
 
@@ -95,7 +98,12 @@ export function settings(main) {
   }
 
   draw();
-  return { end: listen((changed) => changed.has("settings") && draw()) };
+  const deaf = listen((changed) => changed.has("settings") && draw());
+  const end = () => {
+    sent.end();
+    deaf();
+  };
+  return { end };
 }
 
 /** End this page's token on the server too, where it may do that. */
