@@ -51,11 +51,12 @@ def test_a_tool_runs_outside_for_the_task(inside: Inside) -> None:
 
 @pytest.mark.parametrize("inside", PLACES, indirect=True)
 def test_a_task_without_tools_finds_no_such_name(inside: Inside) -> None:
-    """SRV-6, POL-5: without --tool the name is as any other that no rule names, by the proxy and for the resolver."""
+    """SRV-6, POL-5: without --tool nobody is there, by the proxy and for the resolver, and what is missing is named."""
     script = f"curl -sS -o /dev/null -w '%{{http_code}}\\n' {URL}/; curl -sS -m 20 --noproxy '*' {URL}/ || echo none"
     done = inside.run("--profile", "closed", script=script)
     assert done.stdout.splitlines() == ["403", "none"], done.stderr
-    assert "tools.tidegate.internal" in done.stderr
+    assert "net: tools.tidegate.internal:80 · refused, this command was given no tools" in done.stderr
+    assert "--tool NAME\n" in done.stderr
 
 
 @pytest.mark.parametrize("inside", ["netns", "uid", *DOCKER], indirect=True)

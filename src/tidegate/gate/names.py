@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from tidegate.gate.budget import Budget
 from tidegate.gate.record import Entry
+from tidegate.gate.tool_door import is_tools, tools_decision
 from tidegate.model.destination import Destination
 from tidegate.model.reason import Reason
-from tidegate.model.tools import ANY_TOOL
 from tidegate.model.tools import NAME as TOOLS
 from tidegate.model.verdict import How
 from tidegate.policy.decide import decide
@@ -133,8 +133,10 @@ class Names:
         host = decision.destination.host
         if self._news(host.text, kind):
             # A look-up has no port; what would help is a rule for the name, which a later refusal can make narrower.
-            fix = (f"--allow {host.text}" if host.text != TOOLS else ANY_TOOL) if decision.fix else ""
+            fix = f"--allow {host.text}" if decision.fix else ""
             decision = decision.replace(destination=Destination(host, 0), fix=fix)
+            if is_tools(decision.destination):
+                decision = tools_decision(decision, decision.destination, decision.phase, offered=False)
             Entry(self._gate, self._task, decision, METHOD).write(How.REFUSED, decision.reason)
 
     def _news(self, name: str, kind: int) -> bool:

@@ -240,8 +240,8 @@ class GateTask:
             if len(self._plans) >= PLANS:
                 self._forget()
             decision = decide(self.policy, destination, self.phase)
-            if self.tools is not None and is_tools(destination):
-                decision = tools_decision(decision, destination, self.phase)
+            if is_tools(destination):
+                decision = tools_decision(decision, destination, self.phase, offered=self.tools is not None)
             if self.paused:
                 decision = decision.refuse(Reason.PAUSED, fix="")
             plan = self._plans[key] = Plan(decision)

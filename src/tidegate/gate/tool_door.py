@@ -27,7 +27,7 @@ from struct import pack, unpack
 
 from tidegate.model.decision import Decision
 from tidegate.model.reason import Reason
-from tidegate.model.tools import NAME, PORT, RULE, SOURCE
+from tidegate.model.tools import ANY_TOOL, NAME, PORT, RULE, SOURCE
 from tidegate.model.verdict import Phase, Verdict
 
 TYPE_CHECKING = False
@@ -169,10 +169,16 @@ def is_tools(destination: Destination) -> bool:
     return destination.host.text == NAME
 
 
-def tools_decision(decision: Decision, destination: Destination, phase: Phase) -> Decision:
-    """Return what is decided for the name in a task that has tools; `decision` is the policy's, whose denies stay."""
+def tools_decision(decision: Decision, destination: Destination, phase: Phase, *, offered: bool) -> Decision:
+    """Return what is decided for the name, in a task that has tools or in another.
+
+    `decision` is the policy's, whose denies stay. Where there are no tools the name leads nowhere, whatever a rule or a
+    person says: nobody is asked about it, and no resolver.
+    """
     if decision.reason is Reason.DENY_RULE:
         return decision
+    if not offered:
+        return decision.refuse(Reason.NO_TOOLS, fix=ANY_TOOL)
     if destination.port != PORT:
         return Decision(Verdict.DENY, destination, phase, Reason.PORT_NOT_ALLOWED, None, RULE, SOURCE)
     return Decision(Verdict.ALLOW, destination, phase, Reason.ALLOWED, None, RULE, SOURCE)

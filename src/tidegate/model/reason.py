@@ -118,6 +118,12 @@ class Reason(Closed):
         "http_request_denied",
     )
 
+    NO_TOOLS = (
+        "no-tools",
+        "this command was given no tools; whoever begins it names them ('tidegate tools' lists what there is)",
+        403,
+        "http_request_denied",
+    )
     REDIRECT_REFUSED = (
         "redirect-refused",
         "the answer leads elsewhere, and this tool follows no redirects (apply_task_hosts)",

@@ -90,7 +90,7 @@ def test_a_task_without_tools_is_told_what_gives_them(resolver: Callable[..., Re
     names = resolver("a.test:443")
     assert names.say("tools.tidegate.internal") == "NXDOMAIN"
     (event,) = names.gate.recording.events
-    assert (event.host, event.fix) == ("tools.tidegate.internal", "--tool NAME")
+    assert (event.host, event.reason, event.fix) == ("tools.tidegate.internal", Reason.NO_TOOLS, "--tool NAME")
 
 
 def test_any_other_name_does_not_exist(resolver: Callable[..., Resolver]) -> None:

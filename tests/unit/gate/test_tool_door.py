@@ -127,6 +127,26 @@ def test_another_task_of_the_gate_has_no_way_to_them(kept: Kept) -> None:
     assert kept.gate.event().name == "no-rule"
 
 
+class _Nobody:
+    def ask(self, *_: object) -> None:
+        raise AssertionError("a question was opened")
+
+
+@pytest.mark.parametrize("port", [80, 81])
+@pytest.mark.parametrize("rules", [{}, {"ask": ("**",)}, {"allow": ("**", "tools.tidegate.internal")}])
+def test_without_tools_nobody_is_asked_and_nothing_looked_up(
+    lab: Lab, serve: Callable[..., Serving], port: int, rules: dict[str, Any]
+) -> None:
+    """SRV-6, ASK-1: whatever rule there is; the refusal says what is missing and what to write."""
+    gate = serve(*rules.get("allow", ()), ask=rules.get("ask", ()), asker=_Nobody())
+    answer = gate.raw(b"CONNECT tools.tidegate.internal:%d HTTP/1.1\r\nHost: tools.tidegate.internal\r\n\r\n" % port)
+    assert answer.startswith(b"HTTP/1.1 403 ")
+    assert b": this command was given no tools; whoever begins it names them" in answer
+    assert answer.endswith(b"; to allow it: --tool NAME\n")
+    assert gate.event().reason is Reason.NO_TOOLS
+    assert lab.dns.queries == []
+
+
 def test_a_deny_rule_is_above_tools(lab: Lab, serve: Callable[..., Serving]) -> None:
     """SRV-6, POL-5: deny wins over everything."""
     assert lab
