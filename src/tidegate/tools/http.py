@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import select
 import time
+from socket import SHUT_WR
 
 from tidegate.inspect.strict_json import UnclearError, read
 from tidegate.model.destination import PortError, split_authority
@@ -56,6 +57,8 @@ MCP_PATH = "mcp"
 _ENVELOPE = 1 << 16  # bytes of a message around the input of a tool
 _PIECE = 1 << 16
 _JSON = "application/json"
+_LAST_SECONDS = 5.0  # for a client to hear an answer that came before all of its body, and to close
+_LAST_BYTES = 8 << 20
 _PHRASES = {
     200: "OK", 202: "Accepted", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
     406: "Not Acceptable", 408: "Request Timeout", 413: "Content Too Large", 415: "Unsupported Media Type",
@@ -99,7 +102,8 @@ class Conversation:
         try:
             while self._one():
                 pass
-        except (EndError, OSError):
+            self._linger()
+        except (EndError, OSError, WireError):
             return
 
     def _one(self) -> bool:
@@ -217,6 +221,14 @@ class Conversation:
             if size > most:
                 raise Answer(413, f"the body may have {most} bytes")
         return b"".join(parts)
+
+    def _linger(self) -> None:
+        """Throw away what the client still sends, so that no reset eats the answer (B37; refusing.py)."""
+        self._sock.shutdown(SHUT_WR)
+        self._buffer = b""
+        until, left = time.monotonic() + _LAST_SECONDS, _LAST_BYTES
+        while left > 0:
+            left -= len(self._receive(until))
 
     # Answering.
 

@@ -23,13 +23,13 @@ import os
 import select
 import signal
 import time
-from contextlib import suppress
 from socket import AF_UNIX, SOCK_SEQPACKET, recv_fds, socket, socketpair
 
 from tidegate.holds.linux import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, prctl
 from tidegate.tools.calls import Called, ended, refused
 from tidegate.tools.http import Conversation
 from tidegate.tools.rate import Rate
+from tidegate.tools.refusing import Refusals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ LOOK_SECONDS = 20.0  # of a processor, in which a worker reads and looks at inpu
 _MESSAGE = 1 << 16
 _NOTED = "noted"
 _ROUNDS = 200  # of looks for what a program left behind: one that forks faster than it is killed is left to the kernel
-_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
 
 
 class Keeper:
@@ -63,23 +62,27 @@ class Keeper:
         self._rates = {name: Rate(tool.calls_per_minute) for name, tool in tools.items()}
         self.counts: dict[str, dict[str, int]] = {}  # how the calls of each tool ended
         self._workers: dict[int, _Worker] = {}  # by the descriptor they speak on
+        self._poll = select.poll()
+        self._refusals = Refusals(self._poll)
 
     def serve(self) -> None:
         """Serve until the task is over; everything it began has ended then."""
         prctl(PR_SET_CHILD_SUBREAPER, 1)
-        poll = select.poll()
+        poll = self._poll
         poll.register(self._channel, select.POLLIN)
         poll.register(self._life, select.POLLRDHUP)
         try:
             while True:
-                for fd, _ in poll.poll():
+                for fd, _ in poll.poll(self._refusals.wait(time.monotonic())):
                     if fd == self._life:
                         return
                     if fd == self._channel.fileno():
-                        if not self._take(poll):
+                        if not self._take():
                             return
-                    else:
-                        self._hear(fd, poll)
+                    elif fd in self._workers:
+                        self._hear(fd)
+                    elif fd in self._refusals:  # not one that made room for another in this very turn
+                        self._refusals.hear(fd)
         finally:
             for worker in self._workers.values():
                 worker.kill()
@@ -87,7 +90,7 @@ class Keeper:
                     self._report({"tool": worker.running, "result": "cancelled"})
             end_children()
 
-    def _take(self, poll: select.poll) -> bool:
+    def _take(self) -> bool:
         """Take a connection; False where there will be none any more."""
         data, fds, _flags, _address = recv_fds(self._channel, _MESSAGE, 4)
         if not data:
@@ -96,12 +99,11 @@ class Keeper:
             for fd in fds:
                 os.close(fd)
             return True
-        with socket(fileno=fds[0]) as sock:
-            if len(self._workers) >= MOST_CONNECTIONS or not self._connections.allows(time.monotonic()):
-                sock.setblocking(False)
-                with suppress(OSError):
-                    sock.send(_BUSY)
-                return True
+        sock, now = socket(fileno=fds[0]), time.monotonic()
+        if len(self._workers) >= MOST_CONNECTIONS or not self._connections.allows(now):
+            self._refusals.add(sock, now)
+            return True
+        with sock:
             ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
             pid = os.fork()
             if pid == 0:
@@ -109,17 +111,17 @@ class Keeper:
                 self._be_worker(sock, theirs)
             theirs.close()
         self._workers[ours.fileno()] = _Worker(pid, ours)
-        poll.register(ours, select.POLLIN)
+        self._poll.register(ours, select.POLLIN)
         return True
 
-    def _hear(self, fd: int, poll: select.poll) -> None:
+    def _hear(self, fd: int) -> None:
         worker = self._workers[fd]
         try:
             data = worker.wire.recv(_MESSAGE)
         except OSError:
             data = b""
         if not data:
-            poll.unregister(fd)
+            self._poll.unregister(fd)
             del self._workers[fd]
             worker.wire.close()
             os.waitpid(worker.pid, 0)
@@ -162,6 +164,7 @@ class Keeper:
             prctl(PR_SET_CHILD_SUBREAPER, 1)
             for worker in self._workers.values():
                 worker.wire.close()
+            self._refusals.close()
             _bound(LOOK_SECONDS)
             Conversation(sock, self._tools, lambda tool, data: self._run(tool, data, wire), self._life).serve()
         finally:

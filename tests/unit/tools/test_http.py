@@ -243,6 +243,22 @@ def test_a_body_without_end_is_bounded(talk: Talk) -> None:
     assert b" 413 " in talk.all(head + b"32\r\n" + b"x" * 50 + b"\r\n32\r\n" + b"x" * 50 + b"\r\n32\r\n" + b"x" * 50)
 
 
+@pytest.mark.parametrize("path", [b"/none", b"/t"])
+def test_an_answer_before_the_end_of_a_body_is_heard(talk: Talk, path: bytes) -> None:
+    """SRV-6, B37: 404 and 413 arrive although the client sends all it has first; then the end, and no reset."""
+    assert talk.all(post(path, bytes(4 << 20))).startswith(b"HTTP/1.1 4")
+    assert talk.inputs == []
+
+
+def test_an_upload_that_does_not_end_is_left(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SRV-6: after the answer so many bytes are thrown away, and no more."""
+    monkeypatch.setattr(http, "_LAST_BYTES", 1 << 20)
+    with pytest.raises(ConnectionError):
+        talk.client.sendall(
+            b"POST /t HTTP/1.1\r\n" + HOST + JSON + b"Content-Length: 999999999\r\n\r\n" + bytes(64 << 20)
+        )
+
+
 def test_a_head_that_does_not_come_is_not_waited_for(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     """SRV-6: a client that begins a head and stops gets 408."""
     monkeypatch.setattr(http, "HEAD_SECONDS", 0.2)

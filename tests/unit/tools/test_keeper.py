@@ -13,7 +13,7 @@ import pytest
 
 from tests.product import PATIENCE, PYTHON
 from tests.served import until
-from tidegate.tools import keeper
+from tidegate.tools import keeper, refusing
 from tidegate.tools.declaration import Tool
 from tidegate.tools.keeper import MOST_CONNECTIONS, MOST_RUNS, Keeper
 from tidegate.tools.program import run
@@ -228,13 +228,57 @@ def test_so_many_connections_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Kept()
     try:
         found = []
-        for many in range(5):
-            # One that is refused is answered and closed before its request is read.
-            with made.call("t") if many < 3 else made.connect() as sock:
+        for _ in range(5):
+            with made.call("t") as sock:
                 found.append(status(sock))
         assert found == [200, 200, 200, 503, 503]
     finally:
         made.close()
+
+
+@pytest.fixture
+def full(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
+    """A keeper that takes no connection any more."""
+    monkeypatch.setattr(keeper, "CONNECTIONS_A_MINUTE", 0)
+    made = Kept()
+    yield made
+    made.close()
+
+
+def test_whoever_is_refused_hears_it_after_a_long_upload(full: Kept) -> None:
+    """SRV-6, B37: what it sends is taken until it closes, and its answer is followed by an end and no reset."""
+    with full.connect() as sock:
+        head = b"POST /t HTTP/1.1\r\nHost: tools.tidegate.internal\r\nContent-Length: %d\r\n\r\n" % (4 << 20)
+        for byte in (head[:7], head[7:-1], head[-1:]):
+            sock.sendall(byte)
+        sock.sendall(bytes(4 << 20))
+        assert status(sock) == 503
+        assert sock.recv(1) == b""
+
+
+def test_whoever_is_refused_and_says_nothing_hears_it_too(full: Kept) -> None:
+    """SRV-6: more of them than are kept, the first of which make room at once; and all of them end."""
+    names = f"/proc/{full.pid}/fd"
+    until(lambda: os.path.exists(names))
+    before = len(os.listdir(names))
+    silent = [full.connect() for _ in range(refusing.MOST + 10)]
+    assert [status(sock) for sock in silent] == [503] * len(silent)
+    assert [sock.recv(1) for sock in silent] == [b""] * len(silent)
+    assert len(os.listdir(names)) <= before + refusing.MOST
+    for sock in silent:
+        sock.close()
+    until(lambda: len(os.listdir(names)) <= before)
+    with open(f"/proc/{full.pid}/task/{full.pid}/children", encoding="ascii") as file:
+        assert file.read() == ""
+
+
+def test_whoever_is_refused_and_never_closes_is_left(full: Kept) -> None:
+    """SRV-6: in bytes and in seconds: an upload without end is not read for ever."""
+    with full.connect() as sock, suppress(ConnectionError):
+        sock.sendall(b"POST / HTTP/1.1\r\n\r\n")
+        for _ in range(1000):
+            sock.sendall(bytes(1 << 20))
+        pytest.fail("it read a gigabyte")
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["it ends", "it is killed"])
