@@ -1,4 +1,4 @@
-"""The life of a client's connection as a table (the diagram in docs/ is made from it).
+"""The life of a client's connection as a table.
 
 A connection begins in HEAD and is in exactly one stage. `TRANSITIONS` lists where each stage may lead; whatever
 else would happen is a bug, closes the connection and is recorded as such.

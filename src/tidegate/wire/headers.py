@@ -60,21 +60,11 @@ _EXPECT = frozenset({b"expect"})
 _WEBSOCKET_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455 section 1.3
 
 
-def forwardable(head: RequestHead | ResponseHead) -> list[tuple[bytes, bytes]]:
-    """Return the fields that travel on, without anything about Connection, TE or Upgrade.
-
-    Raises:
-        WireError: BAD_REQUEST or UPSTREAM_RESPONSE for a Connection field that names what it must not.
-    """
-    stays = _stays(head, connection_options(head))
-    return [field for name, field in zip(head.names, head.headers, strict=True) if name not in stays]
-
-
 def connection_options(head: RequestHead | ResponseHead) -> frozenset[bytes]:
     """Return the options that Connection (and of a request Proxy-Connection) names, in lower case.
 
     Raises:
-        WireError: as `forwardable`.
+        WireError: BAD_REQUEST or UPSTREAM_RESPONSE for a field that is no list, or names what it must not.
     """
     if head.options is None:
         head.options = _connection_options(head)
@@ -106,7 +96,7 @@ def keeps_alive(head: RequestHead | ResponseHead) -> bool:
     """Whether the sender wants the connection to last: in 1.1 unless it says close, in 1.0 only if it says so.
 
     Raises:
-        WireError: as `forwardable`.
+        WireError: as `connection_options`.
     """
     options = connection_options(head)
     if b"close" in options:
@@ -164,7 +154,7 @@ def request_head_bytes(
     `default_port` out. The body follows as it came: the framing field stays the one that was judged.
 
     Raises:
-        WireError: as `forwardable`.
+        WireError: as `connection_options`.
     """
     host = host_field(destination, default_port)
     options = connection_options(head)
@@ -206,7 +196,7 @@ def response_head_bytes(
     which have no body whatever they say.
 
     Raises:
-        WireError: UPSTREAM_RESPONSE, as `forwardable`.
+        WireError: UPSTREAM_RESPONSE, as `connection_options`.
     """
     status = head.status
     lines = [b"HTTP/1.1 %d %b" % (status, head.reason)]

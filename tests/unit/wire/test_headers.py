@@ -19,7 +19,6 @@ from tidegate.wire.headers import (
     basic_authorization,
     connect_request,
     connection_options,
-    forwardable,
     keeps_alive,
     offers_websocket,
     request_head_bytes,
@@ -98,7 +97,6 @@ def test_what_connection_names_stays_behind() -> None:
         b"Y: 3",
     ]
     assert sent(*fields) == [b"GET /x HTTP/1.1", b"Host: a.test", b"Y: 3"]
-    assert forwardable(request(*fields)) == [(b"Host", b"a.test"), (b"Y", b"3")]
     assert answered(b"X-Foo: 1", b"Connection: X-Foo", b"Y: 3") == [b"HTTP/1.1 200 OK", b"Y: 3"]
 
 
@@ -119,7 +117,7 @@ def test_what_connection_names_stays_behind() -> None:
 def test_connection_may_not_name_what_the_ends_need(name: bytes, field: bytes) -> None:
     """`Connection: Host` is 400: it would make the gate delete what decides (B59)."""
     head = request(b"Host: a.test", b"%b: %b" % (field, name))
-    for call in (forwardable, connection_options, keeps_alive, lambda head: request_head_bytes(head, WHERE, b"/")):
+    for call in (connection_options, keeps_alive, lambda head: request_head_bytes(head, WHERE, b"/")):
         assert outcome(lambda call=call: call(head)) is Reason.BAD_REQUEST
 
 
@@ -129,7 +127,7 @@ def test_in_a_response_it_is_the_upstreams_fault() -> None:
         outcome(lambda: response_head_bytes(response(b"Connection: Set-Cookie"), close=False))
         is Reason.UPSTREAM_RESPONSE
     )
-    assert outcome(lambda: forwardable(response(b"Connection: a b"))) is Reason.UPSTREAM_RESPONSE
+    assert outcome(lambda: connection_options(response(b"Connection: a b"))) is Reason.UPSTREAM_RESPONSE
     chunked = [b"Transfer-Encoding: chunked", b"Connection: keep-alive, Transfer-Encoding"]
     assert answered(*chunked) == [b"HTTP/1.1 200 OK", b"Transfer-Encoding: chunked"]
 

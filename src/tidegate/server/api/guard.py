@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SAFE_METHODS: Final = frozenset(("GET", "HEAD"))
-ALL_METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"))
 
 HEADERS: Final = {
     "Content-Security-Policy": (
