@@ -2,9 +2,7 @@
 
 Only what a policy needs of YAML is read: one document of mappings, sequences and scalars. Rules of the file:
 
-* The meaning of a plain scalar is YAML 1.2's core schema (section 10.3.2), decided here and only when asked:
-  `no`, `on`, `yes` and `1:30` are texts, `010` is ten, `0o10` is eight. JSON is YAML, tabs between its tokens
-  included.
+* What a plain scalar means is decided by YAML 1.2 (nodes.py). JSON is YAML, tabs between its tokens included.
 * Refused, because two readers could read them differently, or a person would see another file than the
   machine: tags, merge keys, directives, a second document, a byte order mark, anything but UTF-8, control
   characters, a carriage return alone, the exotic line ends that YAML 1.1 obeys and 1.2 does not (U+0085,
@@ -24,10 +22,11 @@ It does not know what a policy is.
 from __future__ import annotations
 
 import re
-from typing import Any, Final, Protocol
+from typing import Any, Final, NoReturn
 
 import yaml
 
+from tidegate.policy.nodes import Broken, Mapping, Mark, Node, Scalar, Sequence
 from tidegate.policy.positions import Problems, place_of
 
 MAX_BYTES: Final = 8 * 1024 * 1024  # POL-0
@@ -47,106 +46,9 @@ _DIRECTIVE: Final = ("a YAML directive", "%", "remove the line that begins with 
 _DIRECTION: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _BARE_TOKEN = re.compile(r"[*@`%&!|>][^\s,\[\]{}#]*")
 _BARE_IPV6 = re.compile(r"\[[0-9A-Fa-f:.]{2,45}\](?::[0-9]{0,5})?")  # bounded, so that no line makes it slow
-_PLAIN_NUMBER_START: Final = frozenset("0123456789+-.")
-_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(
-    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-)
-_WORDS: Final[dict[str, bool | None]] = {
-    "": None, "~": None, "null": None, "Null": None, "NULL": None,
-    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
-}  # fmt: skip
 
 
-class Mark(Protocol):
-    """Where a node begins, counted from 0 (PyYAML's marks have this form)."""
-
-    @property
-    def line(self) -> int:
-        """The line."""
-
-    @property
-    def column(self) -> int:
-        """The character in it."""
-
-
-class Scalar:
-    """A leaf. `plain` is true where it stands without quotes and so may mean something else than a text."""
-
-    __slots__ = ("mark", "plain", "text")
-
-    def __init__(self, text: str, plain: bool, mark: Mark) -> None:
-        self.text = text
-        self.plain = plain
-        self.mark = mark
-
-    @property
-    def is_text(self) -> bool:
-        """Whether YAML 1.2 reads this scalar as a text."""
-        text = self.text
-        if not self.plain or (text and text[0] not in _PLAIN_NUMBER_START and text not in _WORDS):
-            return True
-        return text not in _WORDS and not _INT.fullmatch(text) and not _FLOAT.fullmatch(text)
-
-    @property
-    def meaning(self) -> str | int | float | bool | None:
-        """What YAML 1.2 reads this scalar as. A number of absurd length stays a float or is the largest one."""
-        text = self.text
-        if self.is_text:
-            return text
-        if text in _WORDS:
-            return _WORDS[text]
-        if len(text) > 30:
-            return float("inf")
-        if _INT.fullmatch(text):
-            return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
-        return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
-
-    @property
-    def kind(self) -> str:
-        """What this is, in words for an error."""
-        meaning = self.meaning
-        if meaning is None:
-            return "nothing"
-        if isinstance(meaning, bool):
-            return "a truth value"
-        return "a text" if isinstance(meaning, str) else "a number"
-
-
-class Sequence:
-    """A list of nodes."""
-
-    __slots__ = ("items", "mark")
-    kind = "a list"
-
-    def __init__(self, mark: Mark) -> None:
-        self.items: list[Node] = []
-        self.mark = mark
-
-
-class Mapping:
-    """Pairs of key and value in the order of the text; a key may be any node, and may be there twice."""
-
-    __slots__ = ("mark", "pairs", "pending")
-    kind = "a mapping"
-
-    def __init__(self, mark: Mark) -> None:
-        self.pairs: list[tuple[Node, Node]] = []
-        self.pending: Node | None = None
-        self.mark = mark
-
-
-class Broken:
-    """A place whose problem has been reported already; whoever meets it says nothing more."""
-
-    __slots__ = ("mark",)
-    kind = "nothing"
-
-    def __init__(self, mark: Mark) -> None:
-        self.mark = mark
-
-
-Node = Scalar | Sequence | Mapping | Broken
+_Found = tuple[Mark, str, str, str]  # where, what is wrong, the text there, what to write instead
 
 
 class _Stop(Exception):  # noqa: N818 - it ends a loop, it is no error of its own
@@ -179,7 +81,7 @@ def parse_document(data: bytes, problems: Problems) -> Node | None:
         return None
     reparsed = 0
     while True:
-        found: list[tuple[Mark, str, str, str]] = []
+        found: list[_Found] = []
         try:
             root = _compose(text, found)
         except ValueError:  # the pure parser's own, for a code point that does not exist
@@ -243,104 +145,115 @@ def decode_text(data: bytes, problems: Problems) -> str | None:
     return None if unseen else text
 
 
-def _compose(text: str, found: list[tuple[Mark, str, str, str]]) -> Node | None:
+def _compose(text: str, found: list[_Found]) -> Node | None:
     """Build the tree of the one document in `text`; what YAML allows and a policy does not goes to `found`."""
     loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)(text)
     try:
-        return _build(loader.get_event, found)
+        return _Tree(found).build(loader.get_event)
     finally:
         loader.dispose()
 
 
-def _build(get_event: Any, found: list[tuple[Mark, str, str, str]]) -> Node | None:
-    # Local names and exact types: this loop runs once per rule.
-    scalar_event, alias_event = yaml.ScalarEvent, yaml.AliasEvent
-    sequence_start, mapping_start = yaml.SequenceStartEvent, yaml.MappingStartEvent
-    root: Node | None = None
-    documents = 0
-    stack: list[Sequence | Mapping] = []
-    anchors: dict[str, Node] = {}
-    sizes: dict[int, int] = {}  # nodes below an anchored node, aliases followed; by id, the anchors keep them alive
-    starts: list[int] = []  # the node count when each open collection began
-    nodes = aliased = 0
-    node: Node
-    while True:
-        event = get_event()
-        kind = type(event)
-        if kind is scalar_event:
-            mark = event.start_mark
-            nodes += 1
-            node = Scalar(event.value, event.implicit[0], mark)
-            if event.tag is not None:
-                found.append((mark, "a tag", event.tag, "remove it; texts, numbers, lists and mappings need none"))
-                node = Broken(mark)
-            if event.anchor is not None:
-                anchors[event.anchor] = node
-                sizes[id(node)] = 1
-        elif kind is sequence_start or kind is mapping_start:
-            mark = event.start_mark
-            nodes += 1
-            opened = Sequence(mark) if kind is sequence_start else Mapping(mark)
-            if event.tag is not None:
-                found.append((mark, "a tag", event.tag, "remove it; texts, numbers, lists and mappings need none"))
-            if event.anchor is not None:
-                anchors[event.anchor] = opened
-            if len(stack) >= MAX_DEPTH:
-                found.append((mark, *_TOO_DEEP))
-                raise _Stop
-            starts.append(nodes)
-            stack.append(opened)
-            continue
-        elif kind is yaml.SequenceEndEvent or kind is yaml.MappingEndEvent:
-            node = stack.pop()
-            sizes[id(node)] = nodes - starts.pop() + 1
-        elif kind is alias_event:
-            mark = event.start_mark
-            name = event.anchor
-            target = anchors.get(name)
-            if target is None:
-                found.append(
-                    (mark, "an unquoted '*' is a YAML alias, and nothing has this name", "*" + name, f'write "*{name}"')
-                )
-                node = Broken(mark)
-                nodes += 1
-            elif id(target) not in sizes:
-                found.append((mark, "an alias inside of what it stands for", "*" + name, "write it out"))
-                raise _Stop
-            else:
-                node = target
-                nodes += sizes[id(target)]
-                aliased += sizes[id(target)]
-                if aliased > MAX_ALIASED:
-                    found.append(
-                        (
-                            mark,
-                            f"aliases that repeat more than {MAX_ALIASED} entries",
-                            "*" + name,
-                            "write wildcards instead",
-                        )
-                    )
-                    raise _Stop
-        elif kind is yaml.DocumentStartEvent:
-            documents += 1
-            mark = event.start_mark
-            if documents > 1:
-                found.append((mark, "a second document in the file", "---", "keep one policy per file"))
-                raise _Stop
-            if event.version is not None or event.tags:
-                found.append((mark, *_DIRECTIVE))
-            continue
-        elif kind is yaml.StreamEndEvent:
-            return root
-        else:
-            continue  # stream start, document end
-        if nodes > MAX_NODES:
-            found.append((node.mark, f"more than {MAX_NODES} entries", "", "write wildcards instead"))
-            raise _Stop
-        if not stack:
-            root = node
-            continue
-        parent = stack[-1]
+class _Tree:
+    """The tree of one document while the parser's events come. What stops it is noted, and raised as _Stop."""
+
+    __slots__ = ("_aliased", "_anchors", "_begun", "_found", "_nodes", "_open", "_root", "_sizes")
+
+    def __init__(self, found: list[_Found]) -> None:
+        self._found = found
+        self._root: Node | None = None
+        self._begun = False
+        self._open: list[tuple[Sequence | Mapping, int]] = []  # and how many nodes there were when each began
+        self._anchors: dict[str, Node] = {}
+        # How many nodes an anchored node is, aliases followed. By id: the anchors keep them alive.
+        self._sizes: dict[int, int] = {}
+        self._nodes = self._aliased = 0
+
+    def build(self, get_event: Any) -> Node | None:
+        """Return the tree; None where the text holds nothing."""
+        # Local names and exact types: this loop runs once per rule.
+        scalar, sequence, mapping = yaml.ScalarEvent, yaml.SequenceStartEvent, yaml.MappingStartEvent
+        ends = (yaml.SequenceEndEvent, yaml.MappingEndEvent)
+        while True:
+            event = get_event()
+            kind = type(event)
+            if kind is scalar:
+                self._add(self._scalar(event))
+            elif kind is sequence:
+                self._enter(event, Sequence(event.start_mark))
+            elif kind is mapping:
+                self._enter(event, Mapping(event.start_mark))
+            elif kind in ends:
+                self._add(self._leave())
+            elif kind is yaml.AliasEvent:
+                self._add(self._repeated(event.anchor, event.start_mark))
+            elif kind is yaml.DocumentStartEvent:
+                self._begin(event)
+            elif kind is yaml.StreamEndEvent:
+                return self._root
+
+    def _begin(self, event: Any) -> None:
+        if self._begun:
+            self._stop(event.start_mark, "a second document in the file", "---", "keep one policy per file")
+        self._begun = True
+        if event.version is not None or event.tags:
+            self._found.append((event.start_mark, *_DIRECTIVE))
+
+    def _scalar(self, event: Any) -> Scalar | Broken:
+        self._nodes += 1
+        mark = event.start_mark
+        node = Broken(mark) if self._tagged(event) else Scalar(event.value, event.implicit[0], mark)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+            self._sizes[id(node)] = 1
+        return node
+
+    def _enter(self, event: Any, node: Sequence | Mapping) -> None:
+        self._nodes += 1
+        self._tagged(event)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        if len(self._open) >= MAX_DEPTH:
+            self._stop(node.mark, *_TOO_DEEP)
+        self._open.append((node, self._nodes))
+
+    def _leave(self) -> Sequence | Mapping:
+        node, before = self._open.pop()
+        self._sizes[id(node)] = self._nodes - before + 1
+        return node
+
+    def _tagged(self, event: Any) -> bool:
+        if event.tag is None:
+            return False
+        advice = "remove it; texts, numbers, lists and mappings need none"
+        self._found.append((event.start_mark, "a tag", event.tag, advice))
+        return True
+
+    def _repeated(self, name: str, mark: Mark) -> Node:
+        shown = f"*{name}"
+        node = self._anchors.get(name)
+        if node is None:
+            what = "an unquoted '*' is a YAML alias, and nothing has this name"
+            self._found.append((mark, what, shown, f'write "{shown}"'))
+            self._nodes += 1
+            return Broken(mark)
+        size = self._sizes.get(id(node))
+        if size is None:
+            self._stop(mark, "an alias inside of what it stands for", shown, "write it out")
+        self._nodes += size
+        self._aliased += size
+        if self._aliased > MAX_ALIASED:
+            self._stop(mark, f"aliases that repeat more than {MAX_ALIASED} entries", shown, "write wildcards instead")
+        return node
+
+    def _add(self, node: Node) -> None:
+        """Put a whole node where it belongs."""
+        if self._nodes > MAX_NODES:
+            self._stop(node.mark, f"more than {MAX_NODES} entries", "", "write wildcards instead")
+        if not self._open:
+            self._root = node
+            return
+        parent = self._open[-1][0]
         if isinstance(parent, Sequence):
             parent.items.append(node)
         elif parent.pending is None:
@@ -348,6 +261,10 @@ def _build(get_event: Any, found: list[tuple[Mark, str, str, str]]) -> Node | No
         else:
             parent.pairs.append((parent.pending, node))
             parent.pending = None
+
+    def _stop(self, mark: Mark, what: str, shown: str, advice: str) -> NoReturn:
+        self._found.append((mark, what, shown, advice))
+        raise _Stop
 
 
 def _mend(text: str, error: yaml.YAMLError, problems: Problems) -> str | None:

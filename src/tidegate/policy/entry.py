@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from tidegate.model.rule import GIT, NO_LIMITS, only
 from tidegate.model.verdict import Verdict
-from tidegate.policy.document import Scalar
+from tidegate.policy.nodes import Scalar
 from tidegate.policy.requests import read_git, read_limits, read_methods, read_paths
 
 if TYPE_CHECKING:
     from tidegate.model.rule import Alternative, RuleLimits
-    from tidegate.policy.document import Mapping
+    from tidegate.policy.nodes import Mapping
     from tidegate.policy.reading import Reader
 
 _BOTH = "write two entries for the host; what one of them lets pass, passes"

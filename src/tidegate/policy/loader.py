@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Final
 from tidegate.model.address_class import Admission
 from tidegate.model.rule import NO_LIMITS, Layer, Origin
 from tidegate.model.verdict import Phase, Verdict
-from tidegate.policy.document import Mapping, Node, Scalar, Sequence, parse_document
+from tidegate.policy.document import parse_document
 from tidegate.policy.entry import is_git, read_entry
 from tidegate.policy.layers import LOCKS, REGISTRIES, PolicyLayer, PresetUse
+from tidegate.policy.nodes import Mapping, Node, Scalar, Sequence
 from tidegate.policy.positions import PolicyErrors, Problems
 from tidegate.policy.presets import PRESET_NAMES
 from tidegate.policy.presets.compiled import GROUPS, HOSTS

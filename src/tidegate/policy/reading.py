@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from collections.abc import Mapping as MappingType
 from typing import Final
 
-from tidegate.policy.document import Broken, Mapping, Mark, Node, Scalar, Sequence
+from tidegate.policy.nodes import Broken, Mapping, Mark, Node, Scalar, Sequence
 from tidegate.policy.positions import Problems, on_screen
 from tidegate.policy.suggest import nearest
 

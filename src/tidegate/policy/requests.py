@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate.model.rule import Layer, Origin, RuleLimits
 from tidegate.model.verdict import Phase, Verdict
-from tidegate.policy.document import Mapping, Scalar
 from tidegate.policy.git import ANY, FORGES, git_alternatives
+from tidegate.policy.nodes import Mapping, Scalar
 from tidegate.policy.paths import normal_path
 from tidegate.policy.rows import LIMITS, PHASE, VERDICT, rule_row
 from tidegate.policy.rules import RuleError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tidegate.model.rule import Alternative
-    from tidegate.policy.document import Node
+    from tidegate.policy.nodes import Node
     from tidegate.policy.positions import Problems
     from tidegate.policy.reading import Reader
     from tidegate.policy.rows import Row

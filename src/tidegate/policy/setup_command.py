@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tidegate.policy.document import Broken, Node, Scalar, Sequence
+from tidegate.policy.nodes import Broken, Node, Scalar, Sequence
 
 if TYPE_CHECKING:
     from tidegate.policy.reading import Reader

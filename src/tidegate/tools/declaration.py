@@ -24,7 +24,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 from tidegate.model.value import Value
-from tidegate.policy.document import Broken, Mapping, Node, Scalar, Sequence, parse_document
+from tidegate.policy.document import parse_document
+from tidegate.policy.nodes import Broken, Mapping, Node, Scalar, Sequence
 from tidegate.policy.positions import Problems
 from tidegate.policy.reading import Reader
 from tidegate.policy.rules import RuleError, parse_rule

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.policy.document import Mapping, Node, parse_document
+from tidegate.policy.document import parse_document
+from tidegate.policy.nodes import Mapping, Node
 from tidegate.policy.positions import Problems
 from tidegate.policy.reading import Reader
 

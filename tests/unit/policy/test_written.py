@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.model.rule import Layer
-from tidegate.policy.document import Mapping, Scalar, Sequence, parse_document
+from tidegate.policy.document import parse_document
 from tidegate.policy.layers import join
 from tidegate.policy.loader import load_policy
+from tidegate.policy.nodes import Mapping, Scalar, Sequence
 from tidegate.policy.positions import Problems
 from tidegate.policy.written import Item, document, inline, item_line, note, quoted, scalar
 

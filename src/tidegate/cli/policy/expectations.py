@@ -19,8 +19,9 @@ from tidegate.model.destination import Destination, PortError, parse_authority
 from tidegate.model.host import HostError
 from tidegate.model.value import Value
 from tidegate.model.verdict import Phase, Verdict
-from tidegate.policy.document import Node, Scalar, Sequence, parse_document
+from tidegate.policy.document import parse_document
 from tidegate.policy.expect import Expectation
+from tidegate.policy.nodes import Node, Scalar, Sequence
 from tidegate.policy.positions import Problems
 from tidegate.policy.reading import Reader
 

@@ -19,11 +19,11 @@ from tidegate.model.verdict import Verdict
 from tidegate.policy.dialects import sandbox_runtime
 from tidegate.policy.dialects.draft import value_of
 from tidegate.policy.dialects.patterns import plain, split
-from tidegate.policy.document import Mapping, Scalar, Sequence
+from tidegate.policy.nodes import Mapping, Scalar, Sequence
 
 if TYPE_CHECKING:
     from tidegate.policy.dialects.draft import Draft
-    from tidegate.policy.document import Node
+    from tidegate.policy.nodes import Node
 
 TITLE: Final = "Claude Code"
 KEYS: Final = ("sandbox", "permissions")

@@ -20,12 +20,12 @@ from tidegate.model.errors import UsageError
 from tidegate.model.verdict import Verdict
 from tidegate.policy.dialects.draft import keys_of, value_of
 from tidegate.policy.dialects.patterns import NEVER, OTHER, OWN, PRIVATE, kind_of, plain, split
-from tidegate.policy.document import Mapping, Scalar
+from tidegate.policy.nodes import Mapping, Scalar
 from tidegate.policy.positions import on_screen
 
 if TYPE_CHECKING:
     from tidegate.policy.dialects.draft import Draft
-    from tidegate.policy.document import Node
+    from tidegate.policy.nodes import Node
 
 TITLE: Final = "Codex"
 KEYS: Final = ("permissions", "default_permissions", "network_proxy")

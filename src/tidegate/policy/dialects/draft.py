@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.model.errors import UsageError
 from tidegate.policy.dialects.imported import ASIDE, BOTH, DROPPED, EXACTLY, NARROWER, Entry, Imported, Line
-from tidegate.policy.document import Broken, Mapping, Node, Scalar, Sequence
+from tidegate.policy.nodes import Broken, Mapping, Node, Scalar, Sequence
 from tidegate.policy.positions import on_screen
 from tidegate.policy.rules import RuleError, read_rule
 from tidegate.policy.suggest import nearest

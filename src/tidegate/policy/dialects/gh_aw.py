@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Final
 from tidegate.model.verdict import Verdict
 from tidegate.policy.dialects.draft import is_nothing, keys_of, value_of
 from tidegate.policy.dialects.patterns import OTHER, is_address, kind_of, plain
-from tidegate.policy.document import Mapping, Scalar, Sequence
+from tidegate.policy.nodes import Mapping, Scalar, Sequence
 
 if TYPE_CHECKING:
     from tidegate.policy.dialects.draft import Draft
-    from tidegate.policy.document import Node
+    from tidegate.policy.nodes import Node
 
 TITLE: Final = "gh-aw"
 KEYS: Final = ("network",)

@@ -23,7 +23,7 @@ from tidegate.policy.dialects.patterns import below, plain, split
 
 if TYPE_CHECKING:
     from tidegate.policy.dialects.draft import Draft
-    from tidegate.policy.document import Mapping, Node, Scalar
+    from tidegate.policy.nodes import Mapping, Node, Scalar
 
 TITLE: Final = "GurtOS"
 KEYS: Final = ("hosts", "networkDefault", "defaultHosts")

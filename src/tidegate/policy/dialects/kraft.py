@@ -21,7 +21,7 @@ from tidegate.model.verdict import Phase, Verdict
 from tidegate.policy.dialects.draft import is_list, is_nothing, keys_of, value_of
 from tidegate.policy.dialects.imported import Egress
 from tidegate.policy.dialects.patterns import plain, split
-from tidegate.policy.document import Mapping, Node, Scalar
+from tidegate.policy.nodes import Mapping, Node, Scalar
 from tidegate.policy.positions import on_screen
 from tidegate.policy.setup_command import setup_command
 from tidegate.policy.written import quoted

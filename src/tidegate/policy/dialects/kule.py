@@ -23,13 +23,13 @@ from tidegate.model.verdict import Verdict
 from tidegate.policy.dialects.draft import is_list, is_nothing, keys_of, value_of
 from tidegate.policy.dialects.imported import BOTH, EXACTLY, Line
 from tidegate.policy.dialects.patterns import NEVER, OTHER, kind_of
-from tidegate.policy.document import Mapping, Scalar, Sequence
+from tidegate.policy.nodes import Mapping, Scalar, Sequence
 from tidegate.policy.positions import on_screen
 from tidegate.policy.suggest import nearest
 
 if TYPE_CHECKING:
     from tidegate.policy.dialects.draft import Draft
-    from tidegate.policy.document import Node
+    from tidegate.policy.nodes import Node
 
 TITLE: Final = "Kule"
 KEYS: Final = ("profile", "rules", "remembered", "flags")

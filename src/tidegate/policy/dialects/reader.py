@@ -21,8 +21,9 @@ from tidegate.policy.dialects.draft import Draft, keys_of
 from tidegate.policy.dialects.emit import policy_text
 from tidegate.policy.dialects.imported import Wanted
 from tidegate.policy.dialects.toml_tree import Place, parse_toml
-from tidegate.policy.document import MAX_BYTES, Mapping, Node, Scalar, Sequence, parse_document
+from tidegate.policy.document import MAX_BYTES, parse_document
 from tidegate.policy.loader import POLICY_KEYS, TOP_HINTS, load_policy
+from tidegate.policy.nodes import Mapping, Node, Scalar, Sequence
 from tidegate.policy.positions import Problems, TooManyProblemsError, on_screen
 from tidegate.policy.reading import Reader
 from tidegate.policy.rows import SOURCE

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 from tidegate.model.verdict import Verdict
 from tidegate.policy.dialects.draft import keys_of, value_of
 from tidegate.policy.dialects.patterns import NEVER, OWN, PRIVATE, below, kind_of, plain, split
-from tidegate.policy.document import Sequence
+from tidegate.policy.nodes import Sequence
 from tidegate.policy.suggest import nearest
 
 if TYPE_CHECKING:
     from tidegate.policy.dialects.draft import Draft
-    from tidegate.policy.document import Mapping, Node, Scalar
+    from tidegate.policy.nodes import Mapping, Node, Scalar
 
 TITLE: Final = "sandbox-runtime"
 KEYS: Final = ("network",)

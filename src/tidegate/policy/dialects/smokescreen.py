@@ -20,7 +20,7 @@ from tidegate.policy.dialects.patterns import Meeting, below, is_address, split
 
 if TYPE_CHECKING:
     from tidegate.policy.dialects.draft import Draft
-    from tidegate.policy.document import Mapping, Node, Scalar
+    from tidegate.policy.nodes import Mapping, Node, Scalar
 
 TITLE: Final = "Smokescreen"
 KEYS: Final = ("services", "default", "version", "global_deny_list", "global_allow_list")

@@ -15,7 +15,8 @@ from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 from tidegate.model.value import Value
-from tidegate.policy.document import MAX_BYTES, MAX_DEPTH, Mapping, Mark, Node, Scalar, Sequence, decode_text
+from tidegate.policy.document import MAX_BYTES, MAX_DEPTH, decode_text
+from tidegate.policy.nodes import Mapping, Mark, Node, Scalar, Sequence
 from tidegate.policy.positions import Problems, place_of
 
 Path: TypeAlias = tuple[str | int, ...]

@@ -20,8 +20,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tidegate.policy.document import Mapping, Node, Scalar, Sequence, parse_document
+from tidegate.policy.document import parse_document
 from tidegate.policy.harnesses import Harness, HarnessHost
+from tidegate.policy.nodes import Mapping, Node, Scalar, Sequence
 from tidegate.policy.positions import Problems
 from tidegate.policy.reading import Reader
 from tidegate.policy.rules import RuleError, parse_rule

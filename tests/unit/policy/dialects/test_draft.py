@@ -8,7 +8,8 @@ from tidegate.model.errors import UsageError
 from tidegate.model.verdict import Verdict
 from tidegate.policy.dialects.draft import Draft, is_list, is_nothing, keys_of, value_of
 from tidegate.policy.dialects.imported import ASIDE, EXACTLY, NARROWER, Wanted
-from tidegate.policy.document import Node, Scalar, parse_document
+from tidegate.policy.document import parse_document
+from tidegate.policy.nodes import Node, Scalar
 from tidegate.policy.positions import Problems
 from tidegate.policy.reading import Reader
 

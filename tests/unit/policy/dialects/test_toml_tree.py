@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tidegate.policy.dialects.draft import value_of
 from tidegate.policy.dialects.toml_tree import parse_toml
-from tidegate.policy.document import Mapping, Node, Scalar, Sequence
+from tidegate.policy.nodes import Mapping, Node, Scalar, Sequence
 from tidegate.policy.positions import Problems
 
 TEXT = '''\
