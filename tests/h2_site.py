@@ -4,7 +4,8 @@
         site.answers["/big"] = ([(":status", "200")], bytes(1_000_000), [("grpc-status", "0")])
         ... site.requests, site.connections
 
-A path that is not in the table is answered with what was asked: its headers and body as text.
+A path that is not in the table is answered with what was asked: its headers and body as text. Whoever asks may take it
+back, or leave, in the same bytes: h2 has read all of them before the first is looked at here.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Self
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, RequestReceived, StreamEnded, StreamReset, WindowUpdated
+from h2.exceptions import ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,13 +102,23 @@ class H2Site:
         path = dict(fields)[":path"]
         text = "".join(f"{name}: {value}\n" for name, value in fields).encode() + bytes(body)
         headers, answer, trailers = self.answers.get(path, ([(":status", "200")], text, []))
-        conn.send_headers(number, headers)
+        try:
+            conn.send_headers(number, headers)
+        except ProtocolError:
+            return
         waiting[number] = answer, trailers
         self._go_on(conn, number, waiting)
         if self.extra is not None:
             self.extra(conn, number)
 
     def _go_on(self, conn: H2Connection, number: int, waiting: dict[int, tuple[bytes, Fields]]) -> None:
+        try:
+            self._send(conn, number, waiting)
+        except ProtocolError:
+            waiting.pop(number, None)
+
+    @staticmethod
+    def _send(conn: H2Connection, number: int, waiting: dict[int, tuple[bytes, Fields]]) -> None:
         data, trailers = waiting[number]
         while data:
             room = min(conn.local_flow_control_window(number), conn.max_outbound_frame_size)
