@@ -99,14 +99,17 @@ def test_the_oldest_makes_room(one: Refused, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_so_much_is_thrown_away(one: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SRV-6: and then it is closed."""
+    """SRV-6: and then it is closed; its neighbour, that says less, is not."""
     monkeypatch.setattr(refusing, "MOST_BYTES", 100)
-    one.client.sendall(HEAD + bytes(40))
+    much, little = one.add(), one.add()
+    for client in (much, little):
+        client.sendall(HEAD + bytes(40))
     one.hear()
-    assert one.all.wait(100.0) is not None
-    one.client.sendall(bytes(60))
+    much.sendall(bytes(60))
     one.hear()
-    assert one.all.wait(100.0) is None
+    with pytest.raises(BrokenPipeError):
+        much.sendall(b"more")
+    little.sendall(b"more")
 
 
 def test_another_process_lets_go_without_a_word(one: Refused) -> None:
