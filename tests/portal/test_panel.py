@@ -116,7 +116,7 @@ def test_who_went_away_was_not_refused(visit: Callable[..., Visit], served: Serv
 
 
 def test_an_operator_denies_pauses_and_ends(visit: Callable[..., Visit], served: Served) -> None:
-    """POL-7, POL-8: hosts, pause, phase and end of a living task from its page, each seen by the task."""
+    """POL-7, POL-8, ASK-2: hosts, pause, wait, phase and end of a living task from its page, each seen by the task."""
     one = visit()
     command = "while read line; do curl -s -m 30 http://ask.test/; done"
     task = served.start("run", "--allow", "ask.test", "--", "sh", "-c", command, stdin=subprocess.PIPE)
@@ -147,6 +147,10 @@ def test_an_operator_denies_pauses_and_ends(visit: Callable[..., Visit], served:
     one.page.locator(".hosts").get_by_role("button", name="Deny").click()
     one.note("ask.test: refused for this task")
     assert "ask.test" in fetch()
+    one.page.get_by_label("Its questions wait").select_option("4 hours")
+    one.note("Questions of this task wait so long from now on")
+    one.wait("() => document.querySelector('.wait select').selectedOptions[0].textContent === '4 hours'")
+    assert served.json("task", "show", _task_of(served))["wait_seconds"] == 14400
     one.page.get_by_role("button", name="To phase install").click()
     one.page.locator("h1 + .pill", has_text="install").wait_for()
     one.page.get_by_role("button", name="End", exact=True).click()

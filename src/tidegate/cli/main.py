@@ -24,7 +24,7 @@ usage: tidegate COMMAND ...
   policy new-hosts LOG       what a run reached that a policy does not name, for CI
   events                     the record of a task
   serve                      the server: tasks that live on, questions, one record of all
-  task create|list|show|phase|end
+  task create|list|show|phase|wait|end
                              tasks of the server
   exec TASK -- COMMAND       run a command in a task of the server
   attach --container ID      put the gate of a task into a container that you started without a network

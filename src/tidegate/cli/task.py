@@ -236,6 +236,17 @@ def phase(*, task_id: str, phase: str, cut: bool) -> None:
     say(f"{moved['id']} is in the phase {phase}" + (f"; {moved['cut']} connections were closed" if cut else ""))
 
 
+@task.command("wait")
+@click.argument("task_id", metavar="TASK")
+@click.argument("time_", metavar="TIME")
+def wait_(*, task_id: str, time_: str) -> None:
+    """Have questions of a living task wait for TIME (1m to 8h) from now on. Those that are open keep their time."""
+    from tidegate.cli.terms import wait
+
+    changed = _ask("wait", task=task_id, wait_seconds=wait(time_))
+    say(f"{changed['id']}: questions wait for {time_} from now on")
+
+
 @task.command()
 @click.argument("task_id", metavar="TASK")
 def end(*, task_id: str) -> None:

@@ -112,10 +112,7 @@ class Ledger:
         def keep() -> tuple[Remembered, ...]:
             if not again:
                 self._keep(task)
-            self._desk.open_task(
-                AskingTask(task.id, task.folder, task.wait_seconds, self._why_not_remembered(task)),
-                self.store.grants(task.id),
-            )
+            self._desk.open_task(self._asking(task), self.store.grants(task.id))
             return remembered_of(self.store, task)
 
         remembered = await in_thread(keep)
@@ -128,6 +125,13 @@ class Ledger:
                 ),
             )  # fmt: skip
         return remembered
+
+    def wait_changed(self, task: Living) -> None:
+        """Questions of a living task that open from now on wait as long as it says; those that are open stay."""
+        self._desk.open_task(self._asking(task))
+
+    def _asking(self, task: Living) -> AskingTask:
+        return AskingTask(task.id, task.folder, task.wait_seconds, self._why_not_remembered(task))
 
     def _why_not_remembered(self, task: Living) -> str:
         if task.policy.locked:
@@ -169,7 +173,8 @@ class Ledger:
         Raises:
             NotSavedError: when it cannot be kept.
         """
-        await in_thread(lambda: self.store.change_task(task.id, operator=operator_bytes(task)))
+        kept = {"operator": operator_bytes(task), "wait_seconds": task.wait_seconds}
+        await in_thread(lambda: self.store.change_task(task.id, **kept))
 
     def secrets_given(self, exec_: Exec) -> None:
         """A command has its secrets: their names are said."""

@@ -51,6 +51,9 @@ async def do(registry: Registry, verb: str, order: dict[str, Any]) -> Any:
     if verb == "phase":
         count = await registry.set_phase(task, Phase(order["phase"]), cut=order["cut"], by=BY)
         return registry.view(task) | {"cut": count}
+    if verb == "wait":
+        await registry.set_wait(task, order["wait_seconds"], by=BY)
+        return registry.view(task)
     if verb == "end":
         view = registry.view(task)
         await registry.end(task, by=BY)

@@ -107,6 +107,23 @@ class Registry(Returning):
             raise
         self.tell(task)
 
+    async def set_wait(self, task: Living, seconds: float, *, by: str) -> None:
+        """Have questions of a task that open from now on wait so long; those that are open keep their time (ASK-2).
+
+        Raises:
+            UsageError: when it is not from 1 minute to 8 hours.
+        """
+        seconds = self._ledger.wait_seconds(seconds)
+        before, task.wait_seconds = task.wait_seconds, seconds
+        try:
+            await self._ledger.task_changed(task, by=by, wait_seconds=seconds)
+        except NotSavedError:
+            task.wait_seconds = before
+            raise
+        if self.find(task.id) is task:  # it may have ended meanwhile
+            self._ledger.wait_changed(task)
+            self.tell(task)
+
     async def cut(self, task: Living, *, host: str = "", port: int = 0, connection: int = 0, by: str) -> int:
         """Close the open connections of a task, those to this host and port where given; return how many.
 

@@ -30,6 +30,8 @@ def test_create_list_show_phase_end(server: Served) -> None:
         assert "wait seconds: 900" in shown
         assert "install" in server.tidegate("task", "phase", task, "install").stderr
         assert server.json("task", "show", "my task")["phase"] == "install"
+        assert "questions wait for 2h from now on" in server.tidegate("task", "wait", "my task", "2h").stderr
+        assert server.json("task", "show", "my task")["wait_seconds"] == 7200
         assert "has ended" in server.tidegate("task", "end", "my task").stderr
         none = server.tidegate("task", "list")
         assert (none.stdout, none.stderr) == ("", "tidegate: no task lives: --all shows those that ended\n")
@@ -44,6 +46,8 @@ def test_mistakes_are_one_line(server: Served) -> None:
         for words, status in (
             (("task", "show", "nobody"), 2),
             (("task", "phase", "nobody", "sideways"), 2),
+            (("task", "wait", "nobody", "2h"), 2),
+            (("task", "wait", "nobody", "9h"), 2),
             (("task", "create", "--folder", "/no/such"), 2),
             (("task", "create", "--wait-for", "59s"), 2),
             (("task", "create", "--allow", "https://x/"), 2),

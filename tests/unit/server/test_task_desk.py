@@ -40,6 +40,7 @@ def test_a_task_from_beginning_to_end(tmp_path: Path) -> None:
         assert (made["state"], made["phase"], made["name"], made["wait_seconds"]) == ("living", "install", "n", 900)
         assert [one["id"] for one in await _do(server, "list", all=False, limit=9)] == [made["id"]]
         assert (await _do(server, "show", task="n"))["id"] == made["id"]
+        assert (await _do(server, "wait", task="n", wait_seconds=60))["wait_seconds"] == 60
         moved = await _do(server, "phase", task=made["id"], phase="runtime", cut=False)
         assert (moved["phase"], moved["cut"]) == ("runtime", 0)
         assert (await _do(server, "end", task="n"))["id"] == made["id"]
@@ -56,6 +57,7 @@ def test_a_task_from_beginning_to_end(tmp_path: Path) -> None:
         ("show", {"task": "nobody"}, "no living task"),
         ("end", {"task": ""}, "no living task"),
         ("phase", {"task": "nobody", "phase": "runtime", "cut": False}, "no living task"),
+        ("wait", {"task": "nobody", "wait_seconds": 60}, "no living task"),
         ("create", {"folder": "x", "name": "", "phase": "runtime", "policy": None, "wait_seconds": None}, "cannot do"),
         ("create", {}, "cannot do"),
         ("dance", {"task": "nobody"}, "no living task"),

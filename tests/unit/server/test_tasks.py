@@ -101,6 +101,48 @@ def test_pause_refuses_what_is_new_until_it_goes_on(tmp_path: Path, origins: Lab
     served(tmp_path, act)
 
 
+def test_another_wait_is_that_of_questions_to_come(tmp_path: Path) -> None:
+    """ASK-2: a question that is open keeps its time; what is asked next has the new one, in the next server too."""
+
+    def time_of(server: Server, host: str) -> float:
+        (found,) = [one for one in server.desk.questions() if one.host == host]
+        return found.deadline_at - found.opened_at
+
+    async def act(server: Server) -> str:
+        server.presence.seen()
+        front = await Front.open(server, tmp_path, rules=policy(ask=("a.test:80", "b.test:80")), ask="wait")
+        (task,) = server.registry.living()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(front.asks("a.test:80"))
+            await until(lambda: server.registry.view(task)["questions"] == 1)
+            for wrong in (59, 28801):
+                with pytest.raises(UsageError, match="cannot wait"):
+                    await server.registry.set_wait(task, wrong, by="me")
+            await server.registry.set_wait(task, 28800, by="me")
+            group.create_task(front.asks("b.test:80"))
+            await until(lambda: server.registry.view(task)["questions"] == 2)
+            assert (time_of(server, "a.test"), time_of(server, "b.test")) == (900, 28800)
+            assert server.registry.view(task)["wait_seconds"] == 28800
+            for question in server.desk.questions():
+                await server.answer(question.id, Answer.DENY, NO_TERMS, "me")
+        await front.finish()
+        made = await server.registry.create(folder=str(tmp_path), policy=policy(), name="", by="me")
+        await server.registry.set_wait(made, 60, by="me")
+        await server.registry.end(made, by="me")
+        with pytest.raises(UsageError, match="no living task"):
+            server.registry.get(made.id)
+        kept = await server.registry.record(made.id)
+        assert kept["wait_seconds"] == 60
+        return made.id
+
+    ended = served(tmp_path, act)
+
+    async def later(server: Server) -> None:
+        assert (await server.registry.record(ended))["wait_seconds"] == 60
+
+    served(tmp_path, later)
+
+
 def test_a_cut_closes_what_is_open_there(tmp_path: Path, origins: Lab) -> None:
     """POL-8: by host and port, or everything; the count is what was closed."""
     assert origins

@@ -54,6 +54,12 @@ class PhaseChange(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_on
     cut: bool = False
 
 
+class WaitChange(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """How long questions of the task wait that open from now on."""
+
+    wait_seconds: Annotated[int, Meta(ge=60, le=28800)]
+
+
 class Pause(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Whether new connections of the task are refused."""
 

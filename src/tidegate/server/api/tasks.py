@@ -25,6 +25,7 @@ from tidegate.server.api.requests import (
     Pause,
     PhaseChange,
     TasksQuery,
+    WaitChange,
 )
 from tidegate.server.api.task_policy import policy_for
 from tidegate.server.background import in_thread
@@ -69,6 +70,7 @@ class TaskOperations:
             self._change(f"{one}/phase", "Move a living task to a phase", self.phase, PhaseChange, TaskAnswer),
             self._change(f"{one}/end", "End a task and what runs in it", self.end, Nothing, TaskAnswer),
             self._change(f"{one}/pause", "Refuse new connections, or no more", self.pause, Pause, TaskAnswer),
+            self._change(f"{one}/wait", "How long its questions wait from now on", self.wait, WaitChange, TaskAnswer),
             self._change(f"{one}/cut", "Close open connections", self.cut, CutRequest, CutAnswer),
             self._change(
                 f"{one}/hosts", "Let hosts pass, or deny them, until it ends", self.hosts, HostChange, TaskAnswer
@@ -164,6 +166,12 @@ class TaskOperations:
         """Pause it, or let it go on."""
         task = await self._living(call)
         await self._registry.pause(task, paused=call.body.paused, by=call.caller.by)
+        return self._registry.view(task)
+
+    async def wait(self, call: Call) -> dict[str, Any]:
+        """Change how long its questions wait."""
+        task = await self._living(call)
+        await self._registry.set_wait(task, call.body.wait_seconds, by=call.caller.by)
         return self._registry.view(task)
 
     async def cut(self, call: Call) -> CutAnswer:

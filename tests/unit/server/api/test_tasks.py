@@ -58,11 +58,12 @@ def test_a_task_that_cannot_be_made_is_not(whole: Whole, body: dict[str, object]
 
 
 def test_the_operator_changes_a_living_task(whole: Whole) -> None:
-    """POL-7, POL-8: phase, pause, hosts and cut act on it, are shown at once, and are in the log."""
+    """POL-7, POL-8: phase, pause, wait, hosts and cut act on it, are shown at once, and are in the log."""
     path = f"/api/tasks/{whole.task()['id']}"
     assert whole.send("POST", f"{path}/phase", {"phase": "install"}).json["phase"] == "install"
     assert whole.send("POST", f"{path}/pause", {"paused": True}).json["paused"] is True
     assert whole.send("POST", f"{path}/pause", {"paused": False}).json["paused"] is False
+    assert whole.send("POST", f"{path}/wait", {"wait_seconds": 120}).json["wait_seconds"] == 120
     assert whole.send("POST", f"{path}/hosts", {"deny": ["b.test"]}).status == 200
     assert whole.send("POST", f"{path}/cut", {}).json == {"cut": 0}
     assert whole.send("POST", f"{path}/cut", {"host": "B.test.", "port": 443}).json == {"cut": 0}
@@ -76,6 +77,9 @@ def test_the_operator_changes_a_living_task(whole: Whole) -> None:
     [
         ("phase", {"phase": "later"}, 400),
         ("pause", {}, 400),
+        ("wait", {"wait_seconds": 59}, 400),
+        ("wait", {"wait_seconds": 28801}, 400),
+        ("wait", {"wait_seconds": 90.5}, 400),
         ("hosts", {}, 400),
         ("hosts", {"allow": ["*x.test"]}, 400),
         ("cut", {"host": "a b"}, 400),

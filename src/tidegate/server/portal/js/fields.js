@@ -1,6 +1,15 @@
 /** Fields that several pages have. */
 
 import { h } from "./dom.js";
+import { span } from "./format.js";
+
+const WAITS = [60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800]; // 1 minute to 8 hours (ASK-2)
+
+/** How long a question may wait, to choose from; `now` is among it. */
+export function waits(now) {
+  const all = WAITS.includes(now) ? WAITS : [...WAITS, now].sort((a, b) => a - b);
+  return all.map((seconds) => h("option", { value: seconds, selected: seconds === now }, span(seconds)));
+}
 
 /** A search field, which `/` goes to; `onChange` is called as it is written in, `words()` is what stands in it. */
 export function searchField(label, onChange) {

@@ -2,15 +2,12 @@
 
 import { forgetToken, patch, remove, tokenId } from "./api.js";
 import { fill, h, say } from "./dom.js";
-import { field } from "./fields.js";
-import { span } from "./format.js";
+import { field, waits } from "./fields.js";
 import { sinks } from "./sinks.js";
 import { isOwner, known, listen } from "./store.js";
 import { setTheme, theme, THEMES } from "./theme.js";
 import { tokens } from "./tokens.js";
 import { attempt, note } from "./voice.js";
-
-const WAITS = [60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800]; // 1 minute to 8 hours (ASK-2)
 
 /** Draw the page. */
 export function settings(main) {
@@ -74,8 +71,7 @@ export function settings(main) {
   function draw() {
     const now = known.settings;
     if (!now) return;
-    const waits = WAITS.includes(now.wait_seconds) ? WAITS : [...WAITS, now.wait_seconds].sort((a, b) => a - b);
-    fill(wait, waits.map((seconds) => h("option", { value: seconds, selected: seconds === now.wait_seconds }, span(seconds))));
+    fill(wait, waits(now.wait_seconds));
     network.value = now.network_default;
     if (read === null || hosts.value === read) hosts.value = read = now.default_hosts.join("\n"); // what is being written stays
     for (const control of [wait, network, hosts]) control.disabled = !isOwner();

@@ -4,6 +4,7 @@ import { post } from "./api.js";
 import { watch } from "./connections.js";
 import { deck } from "./deck.js";
 import { fill, h, say } from "./dom.js";
+import { waits } from "./fields.js";
 import { ago, many, moment, titleOf } from "./format.js";
 import { panel } from "./panel.js";
 import { reach } from "./reach.js";
@@ -43,7 +44,7 @@ export function task(main, id) {
     if (hasNoGate(one)) alarms.unshift("No gate and no policy: it reaches whatever this machine reaches, and nothing of that is on record.");
     fill(alarm, alarms.map((text, at) => h("li", { class: at === 0 && hasNoGate(one) ? "alarm" : "" }, text)));
     pile.draw();
-    const wanted = `${one.state} ${one.paused} ${one.phase} ${isOwner()}`;
+    const wanted = `${one.state} ${one.paused} ${one.phase} ${one.wait_seconds} ${isOwner()}`;
     if (offered === wanted) return;
     offered = wanted;
     const writing = document.activeElement === host; // what a person is writing stays
@@ -112,6 +113,14 @@ function actions(one, host) {
     note(`${wanted}: ${verdict === "allow" ? "let through" : "refused"} for this task from now on`);
     host.value = "";
   };
+  const longer = async () => {
+    await post(`${at}/wait`, { wait_seconds: Number(wait.value) });
+    note("Questions of this task wait so long from now on; those that are open keep their time");
+  };
+  const again = async () => {
+    if (!(await attempt(longer, wait))) wait.value = String(one.wait_seconds);
+  };
+  const wait = h("select", { onchange: again }, waits(one.wait_seconds));
   return [
     h("div", { class: "buttons" },
       button(one.paused ? "Go on" : "Pause", async () => {
@@ -127,5 +136,6 @@ function actions(one, host) {
         if (await sure("End this task and everything it runs?", "End it")) await post(`${at}/end`);
       }, "bad")),
     h("div", { class: "hosts" }, host, button("Allow", rule("allow")), button("Deny", rule("deny"), "bad")),
+    h("label", { class: "wait" }, "Its questions wait", wait),
   ];
 }
