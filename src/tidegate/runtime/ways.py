@@ -101,6 +101,12 @@ class Ways:
             return why
         life.beat(now)
         silence = life.silence(now)
+        if silence > SILENT:
+            # An answer may wait here for us, who did not get to run: it counts, and so does an end.
+            if not life.hear():
+                self._way = -1
+                return WAY_GONE
+            silence = life.silence(now)
         if (silence > SILENT) != self._relay_silent:
             self._relay_silent = silence > SILENT
             self.tell(RELAY_STOPPED if self._relay_silent else RELAY_BACK)

@@ -214,3 +214,21 @@ def test_a_way_that_is_silent_is_said_and_lost_after_a_while() -> None:
     assert ways.patience() is None
     ours.close()
     theirs.close()
+
+
+def test_an_answer_that_waits_for_a_front_which_did_not_run_is_no_silence() -> None:
+    """HLD-7: seconds late it is taken for what it is; so is the end of a relay."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX)
+    for one in (ours, theirs):
+        one.setblocking(False)
+    said: list[str] = []
+    ways = Ways(None, way=ours.fileno(), life=Life(ours))
+    ways.tell = said.append
+    ways.attend(0.0)
+    theirs.send(theirs.recv(9))
+    assert ways.attend(30.0) == ""
+    assert ways.attend(40.0) == ""
+    theirs.close()
+    assert ways.attend(42.0) == WAY_GONE
+    assert said == []
+    ours.close()
