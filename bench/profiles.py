@@ -67,7 +67,7 @@ def _by_function(load: Load | TlsLoad, folder: str) -> str:
         said = run_load(load, peer.origin, peer.address)
         if peer.process:
             os.kill(peer.process.pid, signal.SIGTERM)
-            peer.process.wait(10)
+            peer.process.wait(60)
     finally:
         peer.stop()
     table = io.StringIO()
@@ -94,7 +94,7 @@ def _by_system_call(load: Load | TlsLoad, folder: str) -> str:
         said = run_load(load, peer.origin, peer.address)
         used = processes.cpu_seconds([gate]) - before
         tracer.send_signal(signal.SIGINT)
-        tracer.wait(10)
+        tracer.wait(60)
     finally:
         peer.stop()
     whole = said["seconds"] + load.warmup

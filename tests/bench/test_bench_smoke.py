@@ -42,7 +42,7 @@ IDENTITY = {f"identity_{size}" for size in (10, 1000, 10000)}
 FLOOD = {f"flood_{kind}" for kind in ("off", "spin", "refused", "literal", "names", "udp")}
 
 
-def bench(*arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+def bench(*arguments: str, timeout: float = 400) -> subprocess.CompletedProcess[str]:
     """Run the bench's command line with this interpreter, without installing anything."""
     return subprocess.run(
         [sys.executable, "-m", "bench", *arguments],

@@ -239,7 +239,8 @@ def processes(mark: str) -> list[int]:
 
 def gone(pids: list[int]) -> bool:
     """Whether all of these end soon (zombies of somebody else count as ended)."""
-    for _ in range(200):
+    end = time.monotonic() + held.PATIENCE
+    while time.monotonic() < end:
         left = []
         for pid in pids:
             try:
@@ -284,7 +285,8 @@ class Held:
         assert self.runner.stdout is not None
         facts = json.loads(self.runner.stdout.readline())
         self.front, self.init = facts["front"], facts["init"]
-        for _ in range(200):
+        end = time.monotonic() + held.PATIENCE
+        while time.monotonic() < end:
             if self.sleepers():
                 return
             time.sleep(0.02)
@@ -369,7 +371,7 @@ def test_the_namespaces_end_with_the_task(user: str) -> None:
         inside = {_namespaces(pid) for pid in task.sleepers()} if os.geteuid() == 0 else set()
         os.kill(task.front, signal.SIGKILL)
         assert gone([task.init])
-        patience = time.monotonic() + 10  # what the kernel kills with init goes a moment after it
+        patience = time.monotonic() + held.PATIENCE  # what the kernel kills with init goes a moment after it
         while inside & {_namespaces(name) for name in os.listdir("/proc") if name.isdigit()} - {()}:
             assert time.monotonic() < patience, "a process is left in the task's namespaces"
             time.sleep(0.01)

@@ -74,7 +74,8 @@ class Held:
 
     def wait_for(self, count: int) -> list[str]:
         """Wait until there are so many."""
-        for _ in range(300):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
             found = self.ids()
             if len(found) == count:
                 return found
@@ -337,7 +338,7 @@ def test_the_command_loses_its_gate_and_is_told(held: Held) -> None:
     with Stopwatch() as watch:
         os.kill(int(min(children, key=began)), signal.SIGKILL)  # the gate is the first; numbers begin anew some time
         assert process.stderr.readline().startswith("tidegate: the gate is gone")
-        assert watch.seconds < 1.0
+        assert watch.seconds < 5.0
     _out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 70, err
 
@@ -449,7 +450,7 @@ def test_a_service_of_this_machine_is_met(held: Held) -> None:
                 connection.sendall(b"hello from outside\n")
 
         threading.Thread(target=answer, daemon=True).start()
-        done = held.sh(f"nc -w 5 127.0.0.1 {port} </dev/null", "--allow", f"localhost:{port}")
+        done = held.sh(f"nc -w 60 127.0.0.1 {port} </dev/null", "--allow", f"localhost:{port}")
     assert "hello from outside" in done.stdout, done.stderr
 
 
@@ -463,7 +464,8 @@ def test_a_server_of_the_task_is_published(held: Held) -> None:
     assert process.stdout.readline() == "up\n"
     heard = b""
     try:
-        for _ in range(50):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and process.poll() is None:
             with suppress(OSError), socket.create_connection(("127.0.0.1", port), 10) as wire:
                 wire.settimeout(10)
                 heard = wire.recv(100)
@@ -513,12 +515,13 @@ def test_a_terminal_is_the_containers(held: Held) -> None:
     """
     script = (
         "tty; until stty size 2>/dev/null | grep 100; do sleep 0.2; done;"
-        " trap 'echo caught; stty size; exit 9' INT; echo ready; while :; do sleep 0.1; done"
+        " trap 'echo caught; stty size; exit 9' INT; echo ready;"
+        " until stty size 2>/dev/null | grep 120; do sleep 0.2; done; echo resized; while :; do sleep 0.1; done"
     )
     with Person.at(held.product, "run", *held.words(command=("sh", "-c", script)), rows=30, columns=100) as person:
-        person.sees("/dev/", "30 100", "ready", patience=30)
+        person.sees("/dev/", "30 100", "ready")
         person.resize(40, 120)
-        time.sleep(1)
+        person.sees("resized")
         person.type("\x03")
-        person.sees("caught", "40 120", patience=30)
+        person.sees("caught\n40 120")
         assert person.end() == 9

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.product import PYTHON, Product
+from tests.product import PATIENCE, PYTHON, Product
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,7 @@ def publishing(product: Product, port: int) -> Iterator[subprocess.Popen[str]]:
     assert task.stdout.readline() == "listening\n"
     yield task
     task.send_signal(signal.SIGTERM)
-    task.communicate(timeout=30)
+    task.communicate(timeout=PATIENCE)
 
 
 def said(address: str, port: int, word: bytes = b"hello") -> bytes:
@@ -86,7 +86,7 @@ def test_a_server_of_the_task_is_reached(product: Product, port: int, capture: s
     assert said("127.0.0.1", port) == b"got hello"
     assert said("::1", port) == b"got hello"
     assert said("127.0.0.1", port, b"x" * 99) == b"got " + b"x" * 95
-    out, err = task.communicate(timeout=30)
+    out, err = task.communicate(timeout=PATIENCE)
     assert (task.returncode, out) == (0, "")
     assert err == f"net: localhost:{port} · published (command-line) ×3\n"
     with pytest.raises(ConnectionRefusedError):
@@ -101,7 +101,7 @@ def test_the_journal_has_each_visitor(product: Product, port: int) -> None:
     assert task.stdout is not None
     task.stdout.readline()
     assert said("127.0.0.1", port) == b"got hello"
-    task.communicate(timeout=30)
+    task.communicate(timeout=PATIENCE)
     (line,) = [json.loads(text) for text in log.read_text().splitlines()]
     assert (line["host"], line["port"], line["how"]) == ("127.0.0.1", port, "published")
     assert (line["bytes_up"], line["bytes_down"]) == (9, 5)
@@ -120,7 +120,7 @@ def test_before_the_server_listens_clients_are_refused(product: Product, port: i
     (product.folder / "go").touch()
     assert task.stdout.readline() == "listening\n"
     assert said("127.0.0.1", port) == b"got hello"
-    _, err = task.communicate(timeout=30)
+    _, err = task.communicate(timeout=PATIENCE)
     assert f"net: localhost:{port} · published, the destination refused the connection (command-line)" in err
     assert task.returncode == 0
 
@@ -175,7 +175,7 @@ def test_a_gate_that_is_lost_takes_the_port_with_it(product: Product, port: int)
     assert task.stdout is not None
     assert task.stdout.readline() == "listening\n"
     os.kill(_owner(port), signal.SIGKILL)
-    task.communicate(timeout=30)
+    task.communicate(timeout=PATIENCE)
     assert task.returncode == 70
     assert product.run("--publish", f"{port}:3000", "--", "true").returncode == 0
 
@@ -197,7 +197,7 @@ def test_a_web_server_of_node(product: Product, port: int) -> None:
     done = subprocess.run([*CURL, *urls], capture_output=True, text=True, check=False, timeout=30)
     assert done.stdout == "/a/b"
     task.send_signal(signal.SIGTERM)
-    task.communicate(timeout=30)
+    task.communicate(timeout=PATIENCE)
 
 
 def test_while_a_task_is_set_up_its_ports_are_closed_and_its_own(product: Product, port: int) -> None:
@@ -215,5 +215,5 @@ def test_while_a_task_is_set_up_its_ports_are_closed_and_its_own(product: Produc
     (product.folder / "go").touch()
     assert task.stdout.readline() == "listening\n"
     assert said("::1", port) == b"got hello"
-    _, err = task.communicate(timeout=30)
+    _, err = task.communicate(timeout=PATIENCE)
     assert task.returncode == 0, err
