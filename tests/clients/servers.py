@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any, Self
 import grpc
 from websockets.sync.server import serve
 
+from tests.product import PATIENCE
+
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterator
@@ -136,21 +138,26 @@ class Daemon:
     It runs as `nobody` where the tests run as root, because PostgreSQL refuses root, in a folder under /tmp.
     """
 
-    def __init__(self, listener: socket.socket, name: str, prepare: list[str], argv: list[str]) -> None:
-        """Start `argv` after `prepare`, both with {folder} filled in; `name` is the socket's in there."""
+    def __init__(
+        self, listener: socket.socket, name: str, prepare: list[str], argv: list[str], serves: list[str]
+    ) -> None:
+        """Start `argv` after `prepare`, with {folder} filled in; `name` is the socket's in there.
+
+        `serves` is a command that succeeds once it serves: who is let in before that is told that it starts.
+        """
         self._folder = tempfile.mkdtemp(prefix="tidegate-test-server-")
         options: dict[str, Any] = {}
         if os.geteuid() == 0:
             options = {"user": "nobody", "group": "nogroup", "extra_groups": []}
             os.chown(self._folder, *pwd.getpwnam("nobody")[2:4])
         options |= {"cwd": self._folder, "stdin": subprocess.DEVNULL, "env": {"PATH": os.environ["PATH"]}}
-        filled = [[word.format(folder=self._folder) for word in words] for words in (prepare, argv)]
+        filled = [[word.format(folder=self._folder) for word in words] for words in (prepare, argv, serves)]
         if prepare:
             subprocess.run(filled[0], check=True, capture_output=True, **options)
         self._process = subprocess.Popen(filled[1], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
         path = os.path.join(self._folder, name)
-        end = time.monotonic() + 30
-        while not os.path.exists(path):
+        end = time.monotonic() + PATIENCE
+        while subprocess.run(filled[2], check=False, capture_output=True, **options).returncode:
             assert time.monotonic() < end, f"{argv[0]} did not start"
             assert self._process.poll() is None, f"{argv[0]} ended with {self._process.returncode}"
             time.sleep(0.02)
@@ -163,7 +170,7 @@ class Daemon:
     def __exit__(self, *_: object) -> None:
         self._accepting.__exit__()
         self._process.terminate()
-        self._process.wait(20)
+        self._process.wait(PATIENCE)
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
@@ -175,13 +182,14 @@ def postgres(listener: socket.socket) -> Daemon:
         ".s.PGSQL.5432",
         [f"{POSTGRES}/initdb", "-D", data, "-U", "tester", "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8"],
         [f"{POSTGRES}/postgres", "-D", data, "-c", "listen_addresses=", "-k", "{folder}", "-F"],
+        [f"{POSTGRES}/pg_isready", "-h", "{folder}"],
     )
 
 
 def redis(listener: socket.socket) -> Daemon:
     """Start a Redis."""
     argv = ["redis-server", "--port", "0", "--unixsocket", "{folder}/redis.sock", "--save", "", "--dir", "{folder}"]
-    return Daemon(listener, "redis.sock", [], argv)
+    return Daemon(listener, "redis.sock", [], argv, ["redis-cli", "-s", "{folder}/redis.sock", "ping"])
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from tests.client_programs import trusting
 from tests.clients.kit import ALLOWED, REFUSED, net_lines
 from tests.holds.leaks import found_in_processes
 from tests.https_site import HttpsSite
-from tests.product import PYTHON
+from tests.product import PATIENCE, PYTHON
 from tests.served import Served
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def test_behind_a_server_too_and_for_the_agent_alone(product: Product, origin: O
     with Served(product):
         process = product.start(*HARNESS, "--", "claude", CALL, FETCH, "wait=", CALL)
         try:
-            end = time.monotonic() + 50
+            end = time.monotonic() + PATIENCE
             while not ready.exists() and process.poll() is None and time.monotonic() < end:
                 time.sleep(0.05)
             task = json.loads(product.tidegate("task", "list", "--json").stdout)[0]["id"]
@@ -226,7 +226,7 @@ def test_behind_a_server_too_and_for_the_agent_alone(product: Product, origin: O
             assert origin.requests == before
         finally:
             go.touch()
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=PATIENCE)
         stand_in, answers = said(subprocess.CompletedProcess((), process.returncode, out, err))
         assert [status for status, _ in answers] == [200, 403, 200]
         assert stand_in == key

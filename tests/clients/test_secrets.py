@@ -17,7 +17,7 @@ from tests.client_programs import program_version, trusting
 from tests.clients.kit import ALLOWED, REFUSED, net_lines, shown
 from tests.holds import held
 from tests.holds.leaks import found_in_processes
-from tests.product import LAUNCHER, Product
+from tests.product import LAUNCHER, PATIENCE, Product
 from tests.served import Served
 
 if TYPE_CHECKING:
@@ -178,13 +178,13 @@ def test_no_value_is_anywhere(product: Product, base: str, lab: Lab, hold: str, 
     script = f"{CURL}; {look}; touch ready; while [ ! -e go ]; do sleep 0.1; done"
     process = product.start("--hold", hold, "--allow", "a.test", "--secret", "TOKEN", "--", "sh", "-c", script)
     try:
-        end = time.monotonic() + 50
+        end = time.monotonic() + PATIENCE
         while not ready.exists() and process.poll() is None and time.monotonic() < end:
             time.sleep(0.1)
         seen = found_in_processes(VALUE)
     finally:
         go.touch()
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert [bearer(head) for head in origin.heads] == [VALUE.encode()], err
     assert VALUE not in out + err

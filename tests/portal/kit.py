@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.served import Served
 
-PATIENCE = 20_000  # milliseconds
+PATIENCE = 60_000  # milliseconds
 FLAGS = (
     "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--disable-quic",

@@ -47,7 +47,7 @@ CLICK_MOVED = """() => new Promise((resolve) => {
   }).observe(document.body, { subtree: true, childList: true });
 })"""
 """Presses a button the moment its card has moved up."""
-GENEROUS = 10.0  # seconds; what is reported is what counts
+GENEROUS = 60.0  # seconds; what is reported is what counts
 
 
 def test_from_the_card_to_forgetting(
@@ -62,7 +62,7 @@ def test_from_the_card_to_forgetting(
     record_property("card_after_seconds", round(took, 3))
     print(f"the card was there after {took * 1000:.0f} ms")
     assert took < GENEROUS
-    assert one.page.title() == "(1) Needs you · Tidegate"
+    one.wait("() => document.title === '(1) Needs you · Tidegate'")
     assert (one.page.locator("#icon").get_attribute("href") or "").startswith("data:image/svg+xml")
     one.shortcut("Y")
     assert curls.result(first)[:2] == (0, "hello\n")

@@ -58,11 +58,11 @@ def test_a_walk_without_a_mouse(visit: Callable[..., Visit], served: Served, cur
     keys.press("ArrowDown")
     keys.press("Enter")
     one.page.locator(".line").first.wait_for()
-    assert "b.ask.test" in focus()  # the heading of the page that was opened
+    until(lambda: "b.ask.test" in focus())  # the heading of the page that was opened
     one.page.locator(".scroll").focus()
     keys.press("ArrowDown")
     one.page.locator(".line[aria-selected=true]").wait_for()
-    assert "b.ask.test:80" in one.page.locator(".detail").inner_text()
+    one.page.locator(".detail", has_text="b.ask.test:80").wait_for()
     assert served.process.poll() is None
 
 

@@ -21,17 +21,17 @@ def test_a_server_that_was_killed_and_started_again(visit: Callable[..., Visit],
     one.may_lose_the_line = True
     served.kill()
     one.expect_line("lost")
-    assert one.page.locator("#link-text").inner_text() == "reconnecting"
+    one.page.locator("#link-text", has_text="reconnecting").wait_for()
     one.page.get_by_text("The server does not answer").wait_for()
     one.card("ask.test").get_by_role("button", name="Allow once").click()
     one.note("the server does not answer")
     with Served(served.product) as again:
         assert again.info["api_port"] == served.info["api_port"]
         one.expect_line("live")
-        assert one.page.locator("#banner").is_hidden()
+        one.page.locator("#banner").wait_for(state="hidden")
         one.note("The server was started anew")
         one.wait("() => !document.querySelector('.card')")
-        assert one.page.title() == "Needs you · Tidegate"
+        one.wait("() => document.title === 'Needs you · Tidegate'")
         curls.start("http://ask.test/")
         one.card("ask.test").get_by_role("button", name="Deny", exact=True).click()
         one.page.locator(".card[data-state=answered]").wait_for()

@@ -66,7 +66,7 @@ def test_connections_appear_as_they_happen(visit: Callable[..., Visit], served: 
         task.stdin.write("\n")
         task.stdin.flush()
         one.page.locator(".panel .sum", has_text="paused, 2 new").wait_for()
-        assert lines.count() == 2
+        one.wait("() => [...document.querySelectorAll('.line')].filter((line) => !line.hidden).length === 2")
         one.page.get_by_role("button", name="Go on").click()
         lines.nth(3).wait_for()
         one.page.get_by_label("refused only").check()
@@ -78,7 +78,7 @@ def test_connections_appear_as_they_happen(visit: Callable[..., Visit], served: 
         detail = one.page.locator(".detail")
         assert "a rule" not in detail.inner_text()
         assert "Address\n1.2.3.4" in detail.inner_text()
-        assert "2 connections refused" in one.page.locator(".chart figcaption").inner_text()
+        one.page.locator(".chart figcaption", has_text="2 connections refused").wait_for()
     finally:
         task.communicate("\n", timeout=60)
     one.page.locator("h1 + .pill", has_text="ended").wait_for()

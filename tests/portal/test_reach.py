@@ -39,7 +39,7 @@ def test_each_host_has_a_bar_and_its_numbers(visit: Callable[..., Visit], served
     (one,) = served.json("task", "list")
     page.go(f"task/{one['id']}")
     page.wait(f"() => ({ROWS})().length === 2")
-    task.communicate("\n", timeout=30)
+    task.communicate("\n", timeout=120)
     page.go("")
     page.go(f"task/{one['id']}")
     page.wait(f"() => (({ROWS})()[0] || '').startsWith('a.test:80 4 –')")

@@ -38,8 +38,8 @@ def test_a_question_is_told_where_nobody_looks(visit: Callable[..., Visit], curl
     assert len(told) == 1  # the one that was there when the page was opened is not news
     assert told[0].startswith("Tidegate: a task waits for you: curl ")
     assert told[0].endswith(" asks for b.ask.test:80")
-    assert one.page.locator("#voice").inner_text().endswith(" asks for b.ask.test:80")
-    assert one.page.locator("#nav-count").inner_text() == "2"
+    one.wait("() => document.querySelector('#voice').textContent.endsWith(' asks for b.ask.test:80')")
+    one.wait("() => document.querySelector('#nav-count').textContent.trim() === '2'")
 
 
 def test_nobody_is_notified_who_looks(visit: Callable[..., Visit], curls: Curls) -> None:
