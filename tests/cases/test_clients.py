@@ -580,7 +580,9 @@ def test_ssh_fails_at_once(product: Product, client: Callable[[str], str], captu
 def test_ssh_through_a_proxy_command(product: Product, lab: Lab, client: Callable[[str], str]) -> None:
     """B136, GAT-9: a CONNECT to port 22 by a rule for it: the server speaks first; without the rule, ssh ends."""
     ssh = client("ssh")
-    lab.origin("banner", ALLOWED, 22, text="SSH-2.0-of-the-lab\r\n")
+    # It says what it is, hears what ssh is, and ends.
+    steps = [["send", "SSH-2.0-of-the-lab\r\n"], ["until", "\n"], ["shut"], ["drain"]]
+    lab.origin("script", ALLOWED, 22, steps=steps)
     (product.folder / "connect.py").write_text(
         textwrap.dedent("""
             import os, socket, sys, threading
@@ -601,7 +603,7 @@ def test_ssh_through_a_proxy_command(product: Product, lab: Lab, client: Callabl
         """)
     )
     words = ["-v", "-o", "BatchMode=yes", "-o", f"ProxyCommand={sys.executable} connect.py %h %p"]
-    done = product.run("--allow", "a.test:22", "--", "timeout", "2", ssh, *words, "git@a.test")
+    done = product.run("--allow", "a.test:22", "--", ssh, *words, "git@a.test")
     assert "remote software version of-the-lab" in own_words(done), done.stderr
     assert net_lines(done)[0].startswith("net: a.test:22 · tunneled")
     done = product.run("--", ssh, *words, "git@b.test")

@@ -77,7 +77,10 @@ def relay_to(path: str) -> Callable[[socket.socket], None]:
 
     def serve(sock: socket.socket) -> None:
         with sock, socket.socket(socket.AF_UNIX) as inner:
-            inner.connect(path)
+            try:
+                inner.connect(path)
+            except OSError:
+                return  # it ends just now
             back = threading.Thread(target=carry, args=(inner, sock), daemon=True)
             back.start()
             carry(sock, inner)
