@@ -254,16 +254,29 @@ def test_a_relay_that_is_stopped_is_noticed_and_goes_on(ways: Ways, sites: Lab) 
     until(lambda: not ways.left(), "containers were left")
 
 
+TAKE = """\
+until [ -e killed ]; do wget -q -O- http://a.test/ >/dev/null 2>&1 && echo ok; done
+while :; do nc -l -p 3128 2>/dev/null; sleep 0.1; done &
+listens() {
+  for inode in $(ls -l /proc/[0-9]*/fd 2>/dev/null | grep -o 'socket:.[0-9]*' | grep -o '[0-9]*'); do
+    grep ':0C38 .* 0A ' /proc/net/tcp /proc/net/tcp6 | grep -q " $inode " && return
+  done
+  return 1
+}
+until listens; do sleep 0.1; done
+echo taken; sleep 1000
+"""
+"""Takes the port as soon as the gate that is lost has let go of it, and says so once it has."""
+
+
 @pytest.mark.parametrize("ways", ["enter"], indirect=True)
 def test_a_command_that_takes_its_gates_port_meanwhile_is_ended(ways: Ways, sites: Lab) -> None:
     """It harms itself alone: its gate cannot return, and it ends with 70 (HLD-7, HLD-8)."""
     del sites
-    script = (
-        "while wget -q -O- http://a.test/ >/dev/null 2>&1; do echo ok; done; nc -l -p 3128 & echo taken; sleep 1000"
-    )
-    busy = ways.exec("--allow", "a.test:80", script=script)
+    busy = ways.exec("--allow", "a.test:80", script=TAKE)
     until(lambda: "ok" in busy.lines, busy)
     ways.launcher.server.kill()
+    (ways.launcher.product.folder / "killed").touch()
     until(lambda: "taken" in busy.lines, busy)
     ways.launcher.server = Served(ways.launcher.product)
     assert busy.process.wait(PATIENCE) == 70, busy
