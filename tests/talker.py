@@ -34,7 +34,11 @@ for line in sys.stdin:
             left -= len(tunnels[0].recv(left))
         print("sent", flush=True)
     else:
-        print("end" if not tunnels[int(where)].recv(1) else "byte", flush=True)
+        try:
+            data = tunnels[int(where)].recv(1)
+        except ConnectionError:  # an end, too
+            data = b""
+        print("byte" if data else "end", flush=True)
 """
 
 COMMAND = ("--", PYTHON, "-c", TALK)

@@ -160,7 +160,7 @@ def test_a_question_of_a_real_connection_is_answered_on_the_command_line(served:
         assert "already" in again.stderr
     finally:
         watching.terminate()
-        watching.communicate(timeout=20)
+        watching.communicate(timeout=120)
 
 
 def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:

@@ -302,7 +302,7 @@ def test_a_published_port_is_the_same(pair: Pair) -> None:
                 with socket.create_connection(("127.0.0.1", port), 20) as wire:
                     wire.sendall(b"hello")
                     assert wire.recv(99) == b"got hello"
-            out, err = task.communicate(timeout=30)
+            out, err = task.communicate(timeout=120)
         assert task.returncode == 0
         done = subprocess.CompletedProcess((), 0, refused.stderr + out, err)
         lines = seen(product, done, before)
@@ -354,7 +354,7 @@ def test_a_signal_ends_it_the_same(pair: Pair, number: signal.Signals) -> None:
             assert task.stdout is not None
             assert task.stdout.readline() == "403\n"
             task.send_signal(number)
-            out, err = task.communicate(timeout=30)
+            out, err = task.communicate(timeout=120)
         found[way] = seen(product, subprocess.CompletedProcess((), task.returncode, out, err), before)
     same(*(found[way] for way in WAYS))
 

@@ -437,7 +437,7 @@ def test_what_somebody_outside_replaced_is_named(user: str, base: Path) -> None:
     assert running.stdout.readline() == "up\n"
     config = product.folder / ".git/config"
     git(product.home, "-C", str(product.folder), "-c", "safe.directory=*", "config", "a.b", "c")
-    error = running.communicate("\n", timeout=30)[1]
+    error = running.communicate("\n", timeout=120)[1]
     assert error == f"tidegate: note: changed meanwhile, and may run later: {os.path.realpath(config)}\n"
     if product.user:
         os.chown(config, 12345, 12345)

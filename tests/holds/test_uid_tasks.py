@@ -61,7 +61,7 @@ class Asker:
         self.process = server.start(*HELD, *words, "--", PYTHON, "-c", ASKING, stdin=subprocess.PIPE)
         assert self.process.stdout is not None
         said = self.process.stdout.readline()
-        assert said == "ready\n", (said, self.process.communicate(timeout=30))
+        assert said == "ready\n", (said, self.process.communicate(timeout=120))
 
     def ask(self) -> dict[int, str]:
         """What each port said."""
