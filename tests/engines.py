@@ -33,12 +33,20 @@ class _Shared:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.socket = os.path.join(folder, "docker.sock")
-        os.makedirs(folder, mode=0o711, exist_ok=True)
-        self._users = os.open(os.path.join(folder, "users"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._list = os.path.join(folder, "users")
+        self._open()
+
+    def _open(self) -> None:
+        os.makedirs(self.folder, mode=0o711, exist_ok=True)
+        self._users = os.open(self._list, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def join(self) -> None:
         """Use it, and start the daemon where nobody has."""
         fcntl.flock(self._users, fcntl.LOCK_SH)
+        while not self._is_there():  # the last of those before has removed everything meanwhile
+            os.close(self._users)
+            self._open()
+            fcntl.flock(self._users, fcntl.LOCK_SH)
         door = os.open(os.path.join(self.folder, "door"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(door, fcntl.LOCK_EX)
@@ -46,6 +54,12 @@ class _Shared:
                 self._start()
         finally:
             os.close(door)
+
+    def _is_there(self) -> bool:
+        try:
+            return os.path.samestat(os.stat(self._list), os.fstat(self._users))
+        except FileNotFoundError:
+            return False
 
     def leave(self) -> None:
         """Use it no more; the last stops the daemon and removes everything."""
@@ -72,7 +86,7 @@ class _Shared:
             quiet = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
             subprocess.run(["setsid", "--fork", *argv], check=True, **quiet)
         environment = {**os.environ, "DOCKER_HOST": f"unix://{self.socket}"}
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while subprocess.run(["docker", "version"], env=environment, capture_output=True, check=False).returncode:
             if time.monotonic() > deadline:
                 with open(os.path.join(self.folder, "log"), encoding="utf-8", errors="replace") as said:
