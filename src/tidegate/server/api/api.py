@@ -36,10 +36,20 @@ from tidegate.server.place import API_SOCKET
 if TYPE_CHECKING:
     import socket
 
-    from tidegate.server.api.operation import Operation
+    from tidegate.server.api.operation import Operation, Operations
     from tidegate.server.api.outside import Outside
     from tidegate.server.serve import Server
 
+_PARTS: tuple[type[Operations], ...] = (
+    TaskOperations,
+    QuestionOperations,
+    LogOperations,
+    TokenOperations,
+    SecretOperations,
+    ToolOperations,
+    SinkOperations,
+    MetricsOperations,
+)
 _SECRET_BYTES = 32  # 256 bits
 PORTAL = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "portal")
 
@@ -120,16 +130,7 @@ async def open_api(server: Server, *, port: int | None, outside: Outside | None 
 def operations_of(context: Context) -> list[Operation]:
     """Return the table of all operations."""
     general = General(context)
-    operations = [
-        *general.operations(),
-        *TaskOperations(context).operations(),
-        *QuestionOperations(context).operations(),
-        *LogOperations(context).operations(),
-        *TokenOperations(context).operations(),
-        *SecretOperations(context).operations(),
-        *ToolOperations(context).operations(),
-        *SinkOperations(context).operations(),
-        *MetricsOperations(context).operations(),
-    ]
+    parts: list[Operations] = [general, *(part(context) for part in _PARTS)]
+    operations = [operation for part in parts for operation in part.operations()]
     general.publish(operations)
     return operations

@@ -11,7 +11,7 @@ from tidegate.model.errors import StartError
 from tidegate.questions.table import OPEN
 from tidegate.server.api.answers import Health, SettingsAnswer
 from tidegate.server.api.openapi import document
-from tidegate.server.api.operation import ANYONE, OWNER, Call, Operation
+from tidegate.server.api.operation import ANYONE, OWNER, Call, Operation, Operations
 from tidegate.server.api.requests import SettingsChange
 from tidegate.server.api.task_policy import rows_of
 from tidegate.server.background import in_thread
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from tidegate.server.api.context import Context
 
 
-class General:
+class General(Operations):
     """The operations; see the head of the file."""
 
     def __init__(self, context: Context) -> None:
-        self._context = context
+        super().__init__(context)
         self.document = b""
 
     def operations(self) -> list[Operation]:

@@ -10,7 +10,7 @@ from tidegate.journal.verify import verify
 from tidegate.runtime.state import key_folder, log_folder
 from tidegate.server.api.answers import LogPage, LogVerdict
 from tidegate.server.api.errors import ApiError
-from tidegate.server.api.operation import Call, Operation
+from tidegate.server.api.operation import Call, Operation, Operations
 from tidegate.server.api.requests import LogQuery
 from tidegate.server.background import in_thread
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from tidegate.server.api.context import Context
 
 
-class LogOperations:
+class LogOperations(Operations):
     """The operations; see the head of the file."""
 
     def __init__(self, context: Context) -> None:
-        self._context = context
+        super().__init__(context)
         self._verifying = False
 
     def operations(self) -> list[Operation]:

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from starlette.responses import Response
 
-from tidegate.server.api.operation import Call, Operation
+from tidegate.server.api.operation import Call, Operation, Operations
 from tidegate.server.exposition import content_type, text
 from tidegate.server.metrics import families
 
-if TYPE_CHECKING:
-    from tidegate.server.api.context import Context
 
-
-class MetricsOperations:
+class MetricsOperations(Operations):
     """The operation; see the head of the file."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
 
     def operations(self) -> list[Operation]:
         """Return it."""

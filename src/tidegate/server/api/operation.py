@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
+
+    from tidegate.server.api.context import Context
 
 OWNER: Final = "owner"
 VIEWER: Final = "viewer"
@@ -60,6 +63,17 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     status: int = 200
     errors: tuple[int, ...] = ()
     only_unix: bool = False
+
+
+class Operations(ABC):
+    """A part of the API over one server's context. The head of its file says what it is for and what it is not."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    @abstractmethod
+    def operations(self) -> list[Operation]:
+        """Return them, in the order of the document."""
 
 
 def respond(value: msgspec.Struct | Response | Mapping[str, Any], status: int) -> Response:

@@ -8,21 +8,17 @@ from tidegate.model.question import NO_TERMS, Answer, Terms
 from tidegate.questions.errors import AlreadyAnsweredError, NoSuchQuestionError
 from tidegate.server.api.answers import Done, QuestionAnswer, Questions, Rules
 from tidegate.server.api.errors import ApiError
-from tidegate.server.api.operation import ANYONE, OWNER, Call, Operation
+from tidegate.server.api.operation import ANYONE, OWNER, Call, Operation, Operations
 from tidegate.server.api.requests import Reply, RulesQuery, WebhookReply
 from tidegate.server.background import in_thread
 from tidegate.server.shapes import question_shape, rule_shape
 
 if TYPE_CHECKING:
     from tidegate.model.question import Question
-    from tidegate.server.api.context import Context
 
 
-class QuestionOperations:
+class QuestionOperations(Operations):
     """The operations; see the head of the file."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
 
     def operations(self) -> list[Operation]:
         """Return them."""
@@ -95,7 +91,7 @@ class QuestionOperations:
         try:
             return self._shape(self._context.server.desk.question(number))
         except NoSuchQuestionError as error:
-            raise ApiError(404, error.what, fix=error.fix, code=error.code) from None
+            raise _not_found(error) from None
 
     async def answer(self, call: Call) -> dict[str, Any]:
         """Answer one: it is on the disk, and those who wait are on their way, before this returns."""
@@ -117,7 +113,7 @@ class QuestionOperations:
         try:
             question = await self._context.server.answer(number, answer, terms, by)
         except NoSuchQuestionError as error:
-            raise ApiError(404, error.what, fix=error.fix, code=error.code) from None
+            raise _not_found(error) from None
         except AlreadyAnsweredError as error:
             raise ApiError(409, error.what, code=error.code, question=self._shape(error.question)) from None
         return self._shape(question)
@@ -138,3 +134,7 @@ class QuestionOperations:
     def _shape(self, question: Question) -> dict[str, Any]:
         task = self._context.server.registry.find(question.task)
         return question_shape(question, task.name if task is not None else "")
+
+
+def _not_found(error: NoSuchQuestionError) -> ApiError:
+    return ApiError(404, error.what, fix=error.fix, code=error.code)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidegate.model.errors import StartError
 from tidegate.runtime import secret_store
 from tidegate.server.api.answers import Secrets
-from tidegate.server.api.operation import Call, Operation
+from tidegate.server.api.operation import Call, Operation, Operations
 from tidegate.server.background import in_thread
 from tidegate.server.task_secrets import shown_hosts
 
-if TYPE_CHECKING:
-    from tidegate.server.api.context import Context
 
-
-class SecretOperations:
+class SecretOperations(Operations):
     """The operations; see the head of the file. A secret is set on the command line: no value comes through here."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
 
     def operations(self) -> list[Operation]:
         """Return them."""

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidegate.journal.sinks.definition import Definition, Keys
 from tidegate.journal.sinks.sink import TAKEN
 from tidegate.server.api.answers import Done, SinkAnswer, SinkAnswers, SinkTestAnswer
 from tidegate.server.api.errors import ApiError
-from tidegate.server.api.operation import OWNER, Call, Operation
+from tidegate.server.api.operation import OWNER, Call, Operation, Operations
 from tidegate.server.api.requests import SinkChange
 from tidegate.server.background import in_thread
 
-if TYPE_CHECKING:
-    from tidegate.server.api.context import Context
 
-
-class SinkOperations:
+class SinkOperations(Operations):
     """The operations; see the head of the file."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
 
     def operations(self) -> list[Operation]:
         """Return them."""

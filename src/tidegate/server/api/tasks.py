@@ -13,7 +13,7 @@ from tidegate.model.verdict import Phase
 from tidegate.runtime.state import LOG_NAME, config_folder
 from tidegate.server.api.answers import Connections, CutAnswer, HostCounts, OpenConnections, TaskAnswer, Tasks
 from tidegate.server.api.errors import ApiError
-from tidegate.server.api.operation import OWNER, Call, Operation
+from tidegate.server.api.operation import OWNER, Call, Operation, Operations
 from tidegate.server.api.requests import (
     MAX_BODY,
     CutRequest,
@@ -31,16 +31,12 @@ from tidegate.server.api.task_policy import policy_for
 from tidegate.server.background import in_thread
 
 if TYPE_CHECKING:
-    from tidegate.server.api.context import Context
     from tidegate.server.living import Living
     from tidegate.server.tasks import Registry
 
 
-class TaskOperations:
+class TaskOperations(Operations):
     """The operations; see the head of the file."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
 
     def operations(self) -> list[Operation]:
         """Return them."""

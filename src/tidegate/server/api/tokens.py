@@ -10,12 +10,11 @@ from tidegate.server.api.answers import CodeAnswer, Done, NewTokenAnswer, PairAn
 from tidegate.server.api.auth import Role
 from tidegate.server.api.codes import OPENER_SECONDS, PAIR_SECONDS
 from tidegate.server.api.errors import ApiError
-from tidegate.server.api.operation import ANYONE, OWNER, Call, Operation
+from tidegate.server.api.operation import ANYONE, OWNER, Call, Operation, Operations
 from tidegate.server.api.requests import CodeRequest, NewToken, PairRequest, ProofRequest, Session
 from tidegate.server.background import in_thread
 
 if TYPE_CHECKING:
-    from tidegate.server.api.context import Context
     from tidegate.server.api.listener import Door
     from tidegate.state.store import Token
 
@@ -26,11 +25,8 @@ PROOF: Final = "tidegate proof 1"
 _PORTAL: Final = "portal"
 
 
-class TokenOperations:
+class TokenOperations(Operations):
     """The operations; see the head of the file."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
 
     def operations(self) -> list[Operation]:
         """Return them."""

@@ -8,24 +8,18 @@ is, and what it is run with, is not shown.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidegate.model.errors import TidegateError
 from tidegate.runtime.state import config_folder
 from tidegate.runtime.tool_files import declared, missing
 from tidegate.server.api.answers import Tools
-from tidegate.server.api.operation import Call, Operation
+from tidegate.server.api.operation import Call, Operation, Operations
 from tidegate.server.background import in_thread
 
-if TYPE_CHECKING:
-    from tidegate.server.api.context import Context
 
-
-class ToolOperations:
+class ToolOperations(Operations):
     """The operations; see the head of the file."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
 
     def operations(self) -> list[Operation]:
         """Return them."""
