@@ -111,6 +111,7 @@ BOUNDS = (
         *("inspect_bytes", 0.25, "mitmproxy"),
         at_most=True,
     ),
+    Bound("the same of HTTP/2", "inspect_bytes_h2", 0.25, "mitmproxy", at_most=True),
     Bound("idle gate process, RSS, at most 15 MB", "idle_rss", 15, at_most=True),
     Bound("idle tunnel at most 2 KB", "tunnel_bytes", 2048, at_most=True),
     Bound(

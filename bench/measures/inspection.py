@@ -10,24 +10,26 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bench import processes
 from bench.context import DIRECT
 from bench.https_origin import HttpsOrigin
-from bench.inspectors import H2
+from bench.inspectors import H1, H2
 from bench.loads import TlsLoad, run_load
 from bench.measures.memory import SETTLE, hold
 from bench.measures.traffic import PER_SECOND, RATE, rounds
 from bench.processes import BenchError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from bench.context import Context
     from bench.inspectors import Inspector
+    from bench.results import Measure
 
 CONNECTIONS = 250
 _LOADS = (
@@ -70,6 +72,8 @@ def measure_inspection(context: Context) -> None:
             _latency(context, inspectors, origin)
         with context.running("inspect", context.inspectors) as inspectors:  # afresh: nothing is left to be used again
             _memory(context, inspectors)
+        with context.running("inspect", context.inspectors) as inspectors:
+            _memory_h2(context, inspectors)
     finally:
         origin.stop()
 
@@ -105,21 +109,44 @@ def _latency(context: Context, inspectors: Sequence[Inspector], origin: HttpsOri
 
 
 def _memory(context: Context, inspectors: Sequence[Inspector]) -> None:
-    """What one open connection holds in the proxy's processes: read, answered and kept alive, and in mid-answer."""
-    context.say(f"inspection: memory of {CONNECTIONS} open connections")
-    per_connection = context.results.measure(
-        "inspect_bytes", f"memory per open connection, {CONNECTIONS} open", "B", more_is_better=False
-    )
+    """What an open connection of HTTP/1.1 holds in the proxy's processes: answered and kept, and in mid-answer."""
+    per_connection = _bytes_per_connection(context, "inspect_bytes", "")
     for peer in inspectors:
-        try:
-            # What is made for the first connection alone is no part of what each of them costs.
-            run_load(TlsLoad("requests", seconds=0.2, warmup=0.0), peer.origin, peer.address)
-            time.sleep(SETTLE)
-            empty = processes.footprint(peer.pids())
+        with _noting(context, peer):
+            empty = _warm(peer, H1)
             full = hold(peer, TlsLoad("idle", clients=CONNECTIONS))
             busy = hold(peer, TlsLoad("idle", clients=CONNECTIONS, path="/slow", begun=True))
-        except BenchError as error:
-            context.failed(f"{peer.name}: {CONNECTIONS} open connections", error)
-            continue
-        answering = (busy.pss - empty.pss) / CONNECTIONS
-        per_connection.of(peer.name).add((full.pss - empty.pss) / CONNECTIONS, answering=answering)
+            answering = (busy.pss - empty.pss) / CONNECTIONS
+            per_connection.of(peer.name).add((full.pss - empty.pss) / CONNECTIONS, answering=answering)
+
+
+def _memory_h2(context: Context, inspectors: Sequence[Inspector]) -> None:
+    """The same of HTTP/2: one request each, answered; no stream is open any more."""
+    per_connection = _bytes_per_connection(context, "inspect_bytes_h2", "HTTP/2, ")
+    for peer in inspectors:
+        if H2 in peer.speaks:
+            with _noting(context, peer):
+                empty = _warm(peer, H2)
+                full = hold(peer, TlsLoad("idle", clients=CONNECTIONS, protocol=H2))
+                per_connection.of(peer.name).add((full.pss - empty.pss) / CONNECTIONS)
+
+
+def _bytes_per_connection(context: Context, key: str, protocol: str) -> Measure:
+    context.say(f"inspection: memory of {CONNECTIONS} open connections, {protocol or 'HTTP/1.1, '}answered")
+    title = f"memory per open connection, {protocol}{CONNECTIONS} open"
+    return context.results.measure(key, title, "B", more_is_better=False)
+
+
+@contextmanager
+def _noting(context: Context, peer: Inspector) -> Iterator[None]:
+    try:
+        yield
+    except BenchError as error:
+        context.failed(f"{peer.name}: {CONNECTIONS} open connections", error)
+
+
+def _warm(peer: Inspector, protocol: str) -> processes.Footprint:
+    """What it holds after the first connection: what is made for that alone is no part of what each of them costs."""
+    run_load(TlsLoad("requests", seconds=0.2, warmup=0.0, protocol=protocol), peer.origin, peer.address)
+    time.sleep(SETTLE)
+    return processes.footprint(peer.pids())
