@@ -337,6 +337,22 @@ def test_a_secret_is_put_in_and_taken_out(lab: Lab, inside: Start) -> None:
     assert stands not in origin.received
 
 
+@pytest.mark.usefixtures("none_kept")
+def test_a_client_of_http_1_0(lab: Lab, inside: Start) -> None:
+    """GAT-3: one that keeps its connection is served on it, in its own version."""
+    origin = lab.origin("counting", "1.2.3.4", 443, tls="a.test")
+    gate = inside(WHERE)
+    data = get("a.test", "/", "Connection: keep-alive").replace(b"HTTP/1.1", b"HTTP/1.0")
+    with silent(gate, origin) as sock:
+        for number in (b"1", b"2"):
+            sock.sendall(data)
+            head, body = answer(sock)
+            assert body == number
+            assert b"connection: keep-alive" in head.lower()
+            gone(origin)
+    assert origin.connections == 3
+
+
 # What may have changed in between.
 
 
@@ -354,6 +370,28 @@ def test_a_destination_that_is_gone_is_told_and_recorded(lab: Lab, inside: Start
         assert b"(tried 1.2.3.4)" in ended(gate, sock, Reason.UPSTREAM_REFUSED)
     gate.gate.idle()
     assert len(gate.gate.events(2)) == 2
+
+
+@pytest.mark.usefixtures("none_kept")
+def test_a_body_that_is_half_there_when_nobody_is_reached(inside: Start, site: Site) -> None:
+    """GAT-7: the answer says why; what comes of the body after it is thrown away and is no request."""
+    gate = inside(WHERE, roots=site.roots)
+    with gate.tunnel(WHERE) as sock:
+        sock.sendall(get("a.test", "/first"))
+        answer(sock)
+        gone(site)
+        site.stop()
+        sock.sendall(get("a.test", "/up", "Content-Length: 80000", method="POST") + bytes(40_000))
+        head, body = answer(sock)
+        assert head.startswith(b"HTTP/1.1 502 ")
+        assert b"(tried 1.2.3.4)" in body
+        with contextlib.suppress(OSError):
+            sock.sendall(get("a.test", "/smuggled") + bytes(40_000))
+        assert read_all(sock) == b""
+    gate.gate.idle()
+    assert [one.reason for one in gate.gate.events(2)] == [Reason.ALLOWED, Reason.UPSTREAM_REFUSED]
+    assert len(gate.gate.recording.events) == 2
+    assert b"/up" not in b"".join(site.heard)
 
 
 @pytest.mark.usefixtures("none_kept")
@@ -609,6 +647,20 @@ def test_a_websocket_is_left_alone(lab: Lab, inside: Start) -> None:
 
 
 @pytest.mark.usefixtures("none_kept")
+def test_an_answer_that_goes_on_holds_it(lab: Lab, inside: Start) -> None:
+    """INS-3: server-sent events with pauses between them, on a connection that was made again."""
+    origin = lab.origin("stream", "1.2.3.4", 443, tls="a.test", interval=0.15)
+    gate = inside(WHERE)
+    with silent(gate, origin) as sock:
+        sock.sendall(get("a.test"))
+        got = b""
+        while not got.endswith(b"X-End: yes\r\n\r\n"):
+            got += sock.recv(65536)
+        assert got.count(b"data: ") == 3
+    assert origin.connections == 2
+
+
+@pytest.mark.usefixtures("none_kept")
 def test_the_beginning_of_a_request_holds_it(lab: Lab, inside: Start) -> None:
     """INS-3: a client that has begun to ask is not silent."""
     origin = lab.origin("counting", "1.2.3.4", 443, tls="a.test")
@@ -660,6 +712,71 @@ def test_nobody_gets_anothers_answer(lab: Lab, inside: Start, monkeypatch: pytes
     heads = [head.split(b" ")[1] for head in origin.heads]
     assert len(heads) == len(set(heads)) == len(gate.gate.recording.events)
     assert {event.how for event in gate.gate.recording.events} == {How.INSPECTED}
+
+
+class Impatient(Site):
+    """A destination that closes what is silent, at about the time at which it is let go."""
+
+    def _serve(self, sock: socket.socket) -> None:
+        chance, buffer = random.Random(sock.fileno()), b""
+        try:
+            with contextlib.suppress(OSError), self.context.wrap_socket(sock, server_side=True) as inner:
+                while True:
+                    inner.settimeout(5 if buffer else chance.choice((0.01, 0.02, 0.05)))
+                    data = inner.recv(65536)
+                    if not data:
+                        return
+                    buffer += data
+                    while b"\r\n\r\n" in buffer:
+                        head, _, rest = buffer.partition(b"\r\n\r\n")
+                        size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0] or b"0")
+                        if len(rest) < size:
+                            break
+                        buffer, path = rest[size:], head.split(b" ")[1]
+                        with self._lock:
+                            self.heard.append(path)
+                        inner.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(path), path))
+        finally:
+            sock.close()
+            with self._lock:
+                self.open -= 1
+
+
+def test_a_destination_that_leaves_at_the_same_moment(lab: Lab, inside: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GAT-3, INS-3: whoever is first, no request is sent twice, and each answer is that of its own request."""
+    monkeypatch.setattr(idle_ends, "MOST", 1)
+    monkeypatch.setattr(idle_ends, "SHORT", 0.01)
+    monkeypatch.setattr(idle_ends, "LONG", 0.02)
+    site = Impatient(lab)
+    gate = inside(WHERE, roots=site.roots)
+    wrong: list[bytes] = []
+
+    def client(name: int) -> None:
+        chance, number = random.Random(name), 0
+        while number < 40:
+            with contextlib.suppress(OSError), gate.tunnel(WHERE) as sock:
+                while number < 40:
+                    number += 1
+                    body, path = bytes(chance.choice((0, 1, 30_000))), b"/%d/%d" % (name, number)
+                    line = f"Content-Length: {len(body)}"
+                    sock.sendall(get("a.test", path.decode(), line, method="POST") + body)
+                    head, got = answer(sock)
+                    if not head.startswith(b"HTTP/1.1 200 ") or len(got) < len(path):
+                        break  # it ended, or says so: the destination was not quick enough
+                    if got != path:
+                        wrong.append(path)
+                    time.sleep(chance.choice((0, 0.005, 0.01, 0.02)))
+
+    threads = [threading.Thread(target=client, args=(name,)) for name in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    gate.gate.idle()
+    site.stop()
+    assert wrong == []
+    assert len(site.heard) == len(set(site.heard))
+    assert site.connections > 6
 
 
 @pytest.mark.usefixtures("none_kept")
