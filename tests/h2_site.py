@@ -1,8 +1,8 @@
 """An HTTP/2 server for the tests of inspection: TLS with ALPN h2, one thread a connection, the h2 library inside.
 
-    with H2Site(listener, context) as site:
+    with H2Site(listener, context) as site:  # `context` may be changed for the next connection
         site.answers["/big"] = ([(":status", "200")], bytes(1_000_000), [("grpc-status", "0")])
-        ... site.requests, site.connections
+        ... site.requests, site.connections, site.open
 
 A path that is not in the table is answered with what was asked: its headers and body as text. Whoever asks may take it
 back, or leave, in the same bytes: h2 has read all of them before the first is looked at here.
@@ -33,12 +33,14 @@ class H2Site:
     def __init__(self, listener: socket.socket, context: ssl.SSLContext) -> None:
         context.set_alpn_protocols(["h2"])
         self._listener = listener
-        self._context = context
+        self.context = context
         self.answers: dict[str, tuple[Fields, bytes, Fields]] = {}
         self.requests: list[Fields] = []
         self.bodies: list[bytes] = []
         self.resets: list[int] = []
         self.connections = 0
+        self.open = 0
+        self._lock = threading.Lock()
         self.silent = False  # it answers nothing
         self.leaves = False  # it closes as soon as it has answered
         self.extra: Callable[[H2Connection, int], None] | None = None
@@ -58,11 +60,21 @@ class H2Site:
                 sock = self._listener.accept()[0]
             except OSError:
                 return
-            self.connections += 1
+            with self._lock:
+                self.connections += 1
+                self.open += 1
             threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
 
     def _serve(self, sock: socket.socket) -> None:
-        with contextlib.suppress(OSError, ssl.SSLError), self._context.wrap_socket(sock, server_side=True) as inner:
+        try:
+            self._talk(sock)
+        finally:
+            sock.close()
+            with self._lock:
+                self.open -= 1
+
+    def _talk(self, sock: socket.socket) -> None:
+        with contextlib.suppress(OSError, ssl.SSLError), self.context.wrap_socket(sock, server_side=True) as inner:
             conn = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
             conn.initiate_connection()
             conn.increment_flow_control_window(1 << 20)

@@ -2,9 +2,9 @@
 
 Rules of the file:
 
-* An end of TLS weighs some 20 KB, so a task keeps those of `MOST` HTTP/1.1 connections that wait for a request. Of more
-  the one that has waited longest lets its own go; its client's connection stays, and its next request makes another
-  (redial.py). No connection is ever handed to another client.
+* An end of TLS weighs some 20 KB, so a task keeps those of `MOST` connections that wait for a request (in HTTP/2: that
+  have no stream, docs/decisions/0028). Of more the one that has waited longest lets its own go; its client's connection
+  stays, and its next request makes another (redial.py). No connection is ever handed to another client.
 * One that was made again is let go only after `LONG`: whoever has more clients than `MOST` that come back pays one
   handshake for each, and not one for each request.
 * What the destination may know its client by, or what was counted when it was made, is not let go.
@@ -18,11 +18,21 @@ from tidegate.gate.reactor import remaining
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections import OrderedDict
-    from collections.abc import Iterable
+    from typing import Protocol
 
-    from tidegate.gate.inner_exchange import InnerExchange
     from tidegate.gate.reactor import Reactor, Timer
     from tidegate.model.decision import Decision
+
+    class Idle(Protocol):
+        """A client's connection. `made_again`: its connection to the destination, once or more."""
+
+        made_again: bool
+
+        def let_go(self) -> None:
+            """Close the connection to the destination, unless something is under way."""
+
+        def broken(self, error: Exception) -> None:
+            """A bug: it ends, and only it."""
 else:
     from _collections import OrderedDict  # collections itself brings ten modules
 
@@ -30,7 +40,6 @@ MOST = 32  # more than most tools keep open: browsers 6 a host, npm 15, Maven 20
 SHORT = 0.1  # seconds; nobody who asks again at once is made to wait for a handshake
 LONG = 30.0  # seconds
 AT_ONCE = 16  # that are let go in one turn: each costs two system calls and an alert
-BY_CONNECTION = frozenset((b"ntlm", b"negotiate", b"kerberos", b"nego2"))  # RFC 4559 section 6; MS-NTHT
 
 
 def made_once(decision: Decision) -> bool:
@@ -39,25 +48,20 @@ def made_once(decision: Decision) -> bool:
     return decision.grant is not None or (rule is not None and rule.limits.connections_per_minute is not None)
 
 
-def by_connection(credentials: Iterable[bytes]) -> bool:
-    """Whether challenges or credentials are of a kind that is good for the connection they are sent on."""
-    return not BY_CONNECTION.isdisjoint(b" ".join(credentials).lower().replace(b",", b" ").split())
-
-
 class IdleEnds:
     """Those of one task that may be let go, in the order in which they began to wait."""
 
     __slots__ = ("_fresh", "_made_again", "_timer")
 
     def __init__(self) -> None:
-        self._fresh: OrderedDict[InnerExchange, float] = OrderedDict()
-        self._made_again: OrderedDict[InnerExchange, float] = OrderedDict()
+        self._fresh: OrderedDict[Idle, float] = OrderedDict()
+        self._made_again: OrderedDict[Idle, float] = OrderedDict()
         self._timer: Timer | None = None
 
     def __len__(self) -> int:
         return len(self._fresh) + len(self._made_again)
 
-    def waits(self, exchange: InnerExchange, reactor: Reactor) -> None:
+    def waits(self, exchange: Idle, reactor: Reactor) -> None:
         """This one waits for a request from now on, and has a connection to its destination."""
         again, fresh = self._made_again, self._fresh
         (again if exchange.made_again else fresh)[exchange] = reactor.now
@@ -66,7 +70,7 @@ class IdleEnds:
             if self._timer is None or self._timer.due > reactor.now + seconds:
                 self._arm(reactor, seconds)
 
-    def works(self, exchange: InnerExchange) -> None:
+    def works(self, exchange: Idle) -> None:
         """It does not wait any more, whatever it does."""
         if self._fresh.pop(exchange, None) is None:
             self._made_again.pop(exchange, None)

@@ -17,7 +17,7 @@ Rules of the file:
 from __future__ import annotations
 
 from tidegate.gate.forward import Exchange
-from tidegate.gate.idle_ends import by_connection, made_once
+from tidegate.gate.idle_ends import made_once
 from tidegate.gate.inner_guard import HeldBody, look_at
 from tidegate.gate.inner_tunnel import InnerTunnel
 from tidegate.gate.origin import Origin
@@ -29,6 +29,7 @@ from tidegate.gate.tls_end import TlsEnd
 from tidegate.gate.upload import body_of, look_through
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
+from tidegate.wire.by_connection import by_connection
 from tidegate.wire.errors import WireError
 from tidegate.wire.http1 import parse_request_head
 from tidegate.wire.refusal import refusal_response
@@ -165,7 +166,7 @@ class InnerExchange(Exchange):
             self.not_sent(*self.failure)
             return
         if self.up is None:
-            dial_again(self, request)
+            dial_again(self)
         else:
             self._go_on(request)
 
@@ -329,6 +330,18 @@ class InnerExchange(Exchange):
         self._keeps = made_once(decision) or self._keeps
         assert isinstance(way, Redial), "nothing else sets out here"
         way.shake(sock, early)
+
+    def why_not(self, decision: Decision) -> Reason | None:
+        """Why the request that waits for it does not pass under what the policy says now."""
+        request = self.request
+        assert isinstance(request, InnerRequest), "it waits"
+        return request.why_refused(decision)
+
+    def failed(self, reason: Reason, detail: str) -> None:
+        """TLS with the destination came to nothing."""
+        if self.entry is not None:
+            self.entry.detail = detail
+        self.not_sent(reason, detail)
 
     def joined(self, decision: Decision, sock: socket, up: TlsEnd) -> None:
         """It is connected, verified, and speaks what the client speaks: go on with the request."""

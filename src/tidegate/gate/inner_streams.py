@@ -5,6 +5,8 @@ is slow, for its windows and resets, until what waits for it is too much. Frames
 bytes, so a turn ends in time too, and the next one reads less at once; what was read is looked at in pieces. A body
 that is held (inner_guard.py) may fall silent no longer than in HTTP/1, and where the policy has an idle clock it counts
 what happens to streams, not pings. How streams are judged is not known here.
+
+How the destination's connection is let go while no stream is open, and made again, is in returning.py.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from tidegate.gate.dial import why_broken
 from tidegate.gate.origin import ROUNDS, TURN
 from tidegate.gate.reactor import ENDED, IN, OUT, remaining
 from tidegate.gate.record import Entry
+from tidegate.gate.returning import ReturningStreams
 from tidegate.model.reason import Reason
 from tidegate.model.verdict import How
 
@@ -29,37 +32,28 @@ SIZE = 1 << 14
 SMALL = 1 << 10
 BETWEEN = 120.0  # seconds without a stream
 PIECES = 8  # of what was read that are looked at before what they make is sent
-MOST_WAITING = 1 << 18  # bytes that wait for a client which sends on
+MOST_WAITING = 1 << 18  # bytes that wait for a client which sends on, or for a destination that is dialled
 
 
-class InnerStreams:
+class InnerStreams(ReturningStreams):
     """A handler of both sockets; it owns them."""
 
     __slots__ = (
-        "_asked", "_beat", "_client", "_deaf", "_down", "_fds", "_idle", "_limits", "_moved", "_reason", "_room",
-        "_seconds", "_streams", "_touched", "_up", "_upstream", "_worked", "entry", "gate", "how", "listener",
+        "_asked", "_beat", "_idle", "_moved", "_reason", "_room", "_seconds", "_touched", "how", "listener",
     )  # fmt: skip
 
     def __init__(self, begun: Inspected, client: socket, upstream: socket, down: TlsEnd, up: TlsEnd) -> None:
-        self.gate = begun.gate
+        super().__init__(begun, client, upstream, down, up)
         self.listener = begun.listener
-        self.entry = begun.entry
         self.how = How.INSPECTED
-        self._client: socket | None = client
-        self._upstream = upstream
-        self._down = down
-        self._up = up
-        self._fds = client.fileno(), upstream.fileno()
-        self._asked = self._worked = False
-        self._deaf = begun.failure is not None  # the destination takes nothing any more
+        self._asked = False
         self._reason = begun.failure[0] if begun.failure is not None else Reason.ALLOWED  # of one that asks nothing
         self._room = SMALL  # what one read takes
-        task = begun.task
-        self._limits = task.meters(begun.decision, self.gate.asker)
+        task = self.task
 
         def line(method: str) -> Entry:
             self._asked = True
-            entry = Entry(self.gate, task, begun.decision, method)
+            entry = Entry(self.gate, task, self.entry.decision, method)
             entry.address, entry.detail = self.entry.address, self.entry.detail
             return entry
 
@@ -79,20 +73,17 @@ class InnerStreams:
             if self._client is not None:
                 self.gate.reactor.again(self, fd, IN | ENDED)
 
-    def drop_origin(self) -> None:
-        """There is no destination to speak to, or no more; later calls do nothing."""
-        if self._upstream.fileno() >= 0:  # else its number may be another connection's by now
-            self.gate.reactor.table.pop(self._fds[1], None)
-            self._upstream.close()
-
     def ready(self, fd: int, mask: int) -> None:
         """Something happened on one of the sockets."""
         if self._client is None:
             return
-        end, other = (self._down, self._up) if fd == self._fds[0] else (self._up, self._down)
+        up, down = self._up, self.down
+        end, other = (down, up) if fd == self._fds[0] else (up, down)
+        if end is None:
+            return
         end.wake(mask)
         try:
-            if mask & OUT and end.outlet.blocked and self._flush(end):
+            if mask & OUT and end.outlet.blocked and self._flush(end) and other is not None:
                 self._read(other)
             if self._client is not None and mask & (IN | ENDED):
                 self._read(end)
@@ -100,7 +91,7 @@ class InnerStreams:
             self._close(Reason.CLIENT_GONE)
 
     def _read(self, end: TlsEnd) -> None:
-        down, up, streams = self._down, self._up, self._streams
+        down, streams = self.down, self._streams
         client = end is down
         gone = self._upstream.fileno() < 0  # what it has answered may still be on its way
         if not client and gone and not streams.hungry:
@@ -118,7 +109,7 @@ class InnerStreams:
                 continue
             if not client and gone:
                 return
-            if up.outlet.blocked and not self._deaf if client else down.outlet.blocked:
+            if self._upstream_blocked if client else down.outlet.blocked:
                 return
             if client and down.outlet.waiting > MOST_WAITING:
                 return
@@ -136,6 +127,11 @@ class InnerStreams:
             self._room = min(2 * self._room, SIZE)
         self.gate.reactor.again(self, self._fds[0] if gone else end.fd, IN)
 
+    @property
+    def _upstream_blocked(self) -> bool:
+        up = self._up
+        return len(self._early) > MOST_WAITING if up is None else up.outlet.blocked and not self._deaf
+
     def _take(self, data: bytes, late: float, *, client: bool) -> None:
         # Pieces of what was read, one after the other; what they make is sent at once: a record, and a call, cost as
         # much as a piece does.
@@ -151,7 +147,7 @@ class InnerStreams:
             down += streams.take_client()
             if len(up) + len(down) > SIZE or clock() > late:
                 break
-        if not client and not self._worked:
+        if not client and not self._worked and self._up is not None:
             self._worked = True
             self._up.tls.worked()
         self._send(up, down)
@@ -185,26 +181,31 @@ class InnerStreams:
         try:
             data = up + streams.take_upstream()
             if data and not self._deaf:
-                self._up.outlet.send(data)
+                if self._up is None:
+                    self._early += data
+                else:
+                    self._up.outlet.send(data)
         except OSError:
             self._takes_no_more()
         try:
             data = down + streams.take_client()
             if data:
-                self._down.outlet.send(data)
+                self.down.outlet.send(data)
             if streams.over:
-                self._down.outlet.finish()
+                self.down.outlet.finish()
         except OSError:
             self._close(Reason.CLIENT_GONE)
             return
         if streams.over:
-            self._leave(linger=not self._down.outlet.blocked)
+            self._leave(linger=not self.down.outlet.blocked)
+        elif not self._deaf and self._client is not None:
+            self._look_needed()
 
     def _flush(self, end: TlsEnd) -> bool:
         try:
             return end.outlet.flush()
         except OSError:
-            if end is self._down:
+            if end is self.down:
                 raise
             self._takes_no_more()
             return True
@@ -212,12 +213,13 @@ class InnerStreams:
     def _takes_no_more(self) -> None:
         # The destination has gone, and may have answered before (B47): what it said is read on to its end.
         self._deaf = True
-        self._up.wake(IN | ENDED)
+        if self._up is not None:
+            self._up.wake(IN | ENDED)
         self.gate.reactor.again(self, self._fds[1], IN | ENDED)
 
     def _origin_ended(self) -> None:
         self._deaf = True
-        why = self._up.tls.why()[0]
+        why = self._up.tls.why()[0] if self._up is not None else Reason.UPSTREAM_CLOSED
         self._streams.upstream_ended(why if why is Reason.CLIENT_CERTIFICATE else Reason.UPSTREAM_CLOSED)
         self.drop_origin()
 
@@ -243,6 +245,10 @@ class InnerStreams:
         """The gate or the task is ending, or the operator cuts it."""
         self._close(reason)
 
+    def abort(self, reason: Reason) -> None:
+        """The destination is not read any more, or is another: the client has to begin anew."""
+        self._close(reason)
+
     def broken(self, error: Exception) -> None:
         """A bug: this connection ends, and only it."""
         self._close(why_broken(error))
@@ -259,6 +265,8 @@ class InnerStreams:
         for timer in (self._idle, self._beat):
             if timer is not None:
                 timer.cancel()
+        self._idle = self._beat = None  # they hold this
+        self._stop()
         self.gate.reactor.table.pop(self._fds[0], None)
         self.drop_origin()
         if not self._asked:

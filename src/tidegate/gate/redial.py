@@ -1,4 +1,4 @@
-"""The connection to a destination made again, for a client whose idle one was let go (INS-3; docs/decisions/0022).
+"""The connection to a destination made again, for a client whose idle one was let go (INS-3).
 
 Rules of the file:
 
@@ -6,8 +6,10 @@ Rules of the file:
   place dials. The address is the one that was dialled before; a name is not looked up a second time.
 * The destination is offered the one protocol that the client speaks, is verified as at first, and is refused where it
   selects another. Nothing of the request has been sent until all of that is done, and it is sent once.
-* The request is judged again by what the policy says now. A policy that would not read the destination any more ends
+* What waits is judged again by what the policy says now. A policy that would not read the destination any more ends
   the connection without an answer: the client's next one is judged from its beginning.
+
+Who waits is an exchange of HTTP/1.1 or the streams of HTTP/2. Sources: docs/decisions/0022 and 0028.
 """
 
 from __future__ import annotations
@@ -23,48 +25,71 @@ from tidegate.model.reason import Reason
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
+    from typing import Protocol
 
-    from tidegate.gate.inner_exchange import InnerExchange
+    from tidegate.gate.gate import Gate
     from tidegate.gate.reactor import Timer
-    from tidegate.gate.request import InnerRequest
-    from tidegate.gate.task import Plan
+    from tidegate.gate.record import Entry
+    from tidegate.gate.task import GateTask, Plan
+    from tidegate.gate.way import Traveller
+    from tidegate.model.decision import Decision
+
+    class Waiting(Traveller, Protocol):
+        """Who waits for it. `opened` is the line of its connection, with what was dialled at first."""
+
+        gate: Gate
+        task: GateTask
+        opened: Entry
+        down: TlsEnd
+        way: Way | None
+
+        def why_not(self, decision: Decision) -> Reason | None:
+            """Why what waits does not pass under this decision."""
+
+        def joined(self, decision: Decision, sock: socket, up: TlsEnd) -> None:
+            """It is connected, verified, and speaks what the client speaks."""
+
+        def failed(self, reason: Reason, detail: str) -> None:
+            """TLS came to nothing; with a clause for people. `way` is over."""
+
+        def abort(self, reason: Reason) -> None:
+            """End without an answer: the client tries again, and is judged from its beginning."""
 
 
-def dial_again(exchange: InnerExchange, request: InnerRequest) -> None:
-    """Make the connection of an exchange again; nothing of the request is sent before it stands."""
-    opened = exchange.opened
+def dial_again(waiting: Waiting) -> None:
+    """Make a connection again; nothing that waits is sent before it stands."""
+    opened = waiting.opened
     assert opened.decision is not None, "a connection that is read was allowed"
     destination = opened.decision.destination
-    plan = exchange.task.plan(destination)
+    plan = waiting.task.plan(destination)
     if plan.destination != destination:
-        exchange.abort(Reason.UPSTREAM_CLOSED)  # an address that stands for a name now: the client tries again
+        waiting.abort(Reason.UPSTREAM_CLOSED)  # an address that stands for a name now: the client tries again
         return
-    way = exchange.way = Redial(exchange, request, plan, opened.address)
+    way = waiting.way = Redial(waiting, plan, opened.address)
     way.start()
 
 
 class Redial(Way):
-    """A way that ends in TLS: `exchange.joined` or one of its refusals is called, or it is cancelled.
+    """A way that ends in TLS: `joined` or one of the refusals of who waits is called, or it is cancelled.
 
     `address` is the text of the one to dial, '' where only the upstream proxy knows it.
     """
 
-    __slots__ = ("_address", "_deadline", "_exchange", "_request", "_sock", "_up")
+    __slots__ = ("_address", "_deadline", "_sock", "_up", "_waiting")
 
-    def __init__(self, exchange: InnerExchange, request: InnerRequest, plan: Plan, address: str) -> None:
-        super().__init__(exchange.gate, exchange.task, plan, exchange, tunnel=True)
-        self._exchange = exchange
-        self._request = request
+    def __init__(self, waiting: Waiting, plan: Plan, address: str) -> None:
+        super().__init__(waiting.gate, waiting.task, plan, waiting, tunnel=True)
+        self._waiting = waiting
         self._address = address
         self._sock: socket | None = None
         self._up: TlsEnd | None = None
         self._deadline: Timer | None = None
 
     def _allowed(self) -> None:
-        exchange, decision = self._exchange, self.decision
-        why_not = self._request.why_refused(decision)
+        waiting, decision = self._waiting, self.decision
+        why_not = waiting.why_not(decision)
         if not self.task.reads(decision):
-            exchange.abort(Reason.UPSTREAM_CLOSED)
+            waiting.abort(Reason.UPSTREAM_CLOSED)
         elif why_not is not None:
             self.decision = decision.refuse(why_not, fix="")
             self._refuse(why_not)
@@ -82,12 +107,12 @@ class Redial(Way):
 
     def shake(self, sock: socket, early: bytes) -> None:
         """The destination is connected; `early` came from it before it was spoken to."""
-        exchange, gate = self._exchange, self.gate
+        waiting, gate = self._waiting, self.gate
         inspector = self.task.inspector
         assert inspector is not None, "whoever reads was asked"
         self._sock = sock
         self._cancel = self._drop
-        spoken = exchange.down.tls.selected
+        spoken = waiting.down.tls.selected
         tls = inspector.upstream(self.decision.destination, (spoken,) if spoken else ())
         up = self._up = TlsEnd(gate.reactor, sock, tls)
         gate.reactor.watch(up.fd, self)
@@ -118,25 +143,22 @@ class Redial(Way):
         except OSError:
             self._fail(*up.tls.why())
             return
-        if up.tls.selected != self._exchange.down.tls.selected:
+        if up.tls.selected != self._waiting.down.tls.selected:
             self._fail(Reason.UPSTREAM_TLS, "it does not speak the protocol any more that it spoke at first")
             return
         sock, self._sock = self._sock, None
         assert sock is not None, "TLS is spoken on it"
         self._rest()
-        self._exchange.joined(self.decision, sock, up)
+        self._waiting.joined(self.decision, sock, up)
 
     def _too_slow(self) -> None:
         self._deadline = None
         self._fail(Reason.UPSTREAM_TIMEOUT, "its TLS handshake does not end")
 
     def _fail(self, reason: Reason, detail: str) -> None:
-        exchange = self._exchange
         self._drop()
-        exchange.way = None
-        if exchange.entry is not None:
-            exchange.entry.detail = detail
-        exchange.not_sent(reason, detail)
+        self._waiting.way = None
+        self._waiting.failed(reason, detail)
 
     def _rest(self) -> None:
         self._up = self._cancel = None
@@ -156,4 +178,4 @@ class Redial(Way):
 
     def broken(self, error: Exception) -> None:
         """A bug: the client's connection ends, and this with it."""
-        self._exchange.broken(error)
+        self._waiting.broken(error)

@@ -12,9 +12,9 @@ Rules of the file:
 * GOAWAY lets what was begun end (http2_side.py). What a stream may ask is in http2_request.py.
 * A call to an agent's model service is held until it was looked at (http2_held.py).
 
-How bytes move is in http2_flow.py and http2_stream.py, how streams end in http2_ends.py, what happens to secrets in
-http2_secrets.py. It does no I/O and knows no clock. What it does not do: push (it is switched off), priorities (they
-are advice).
+How bytes move is in http2_flow.py and http2_stream.py, how streams end in http2_ends.py, how the destination is let go
+and reached again in http2_again.py, what happens to secrets in http2_secrets.py. It does no I/O and knows no clock.
+What it does not do: push (it is switched off), priorities (they are advice).
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from h2.events import (
 from h2.exceptions import H2Error
 from h2.settings import SettingCodes
 
-from tidegate.inspect.http2_flow import MOST_PIECES, Flow
+from tidegate.inspect.http2_again import Again
+from tidegate.inspect.http2_flow import MOST_PIECES
 from tidegate.inspect.http2_held import Held
 from tidegate.inspect.http2_request import (
     ALT_SVC,
@@ -74,7 +75,7 @@ _ENDLESS = "its interim answers do not end"
 _STAYS = frozenset((ALT_SVC, b"proxy-authorization", b"proxy-connection", b"proxy-authenticate", b"host"))
 
 
-class Http2(Flow):
+class Http2(Again):
     """One connection of a task and the one to its destination. Feed it; then `take` what each side is to be sent.
 
     `open_line` begins a line of the journal for a method; `failure` is why the destination cannot be spoken to.
@@ -95,13 +96,7 @@ class Http2(Flow):
         self._authority = host_field(decision.destination, HTTPS_PORT)
         self._swap = Swap(secrets, decision.destination)
         self._resets = self._idle = self._moved = 0
-        self._idle_up = self._moved_up = 0  # of the destination
         self._most_interim = limits.header_bytes
-
-    @property
-    def streams(self) -> int:
-        """How many are open."""
-        return len(self._by_client) + len(self._held)
 
     def take_client(self) -> bytes:
         """Return what the client is to be sent."""
@@ -109,7 +104,7 @@ class Http2(Flow):
 
     def take_upstream(self) -> bytes:
         """Return what the destination is to be sent."""
-        return self._upstream.data_to_send() if self._failure is None else b""
+        return self._other.data_to_send() if self._other is not None and self._failure is None else b""
 
     def calm(self) -> None:
         """Take note that time has passed: who pings a quiet stream from time to time does not flood."""
@@ -125,7 +120,7 @@ class Http2(Flow):
     @property
     def upstream_waits(self) -> bool:
         """Whether some of what the destination said is."""
-        return not self.over and self._upstream.waits
+        return not self.over and self._other is not None and self._other.waits
 
     def from_client(self, data: bytes) -> None:
         """Take plain bytes of the client, and look at the next piece of them; see the seam."""
@@ -242,8 +237,11 @@ class Http2(Flow):
 
     def _pass_on(self, number: int, headers: Headers, line: Line, *, ends: bool) -> Stream | None:
         """Open the destination's stream for one of the client's; None where the client is told something else."""
+        if self._other is None and not self._draining and not self._reach(number, headers, line, ends=ends):
+            return None
         if (
             self._draining
+            or self._premature(headers)
             or self._upstream.open_outbound_streams >= self._upstream.remote_settings.max_concurrent_streams
         ):
             line.write(How.REFUSED, Reason.UPSTREAM_CLOSED)
@@ -259,6 +257,7 @@ class Http2(Flow):
             self._refuse(number, headers, line, error.reason, error.detail)
             return None
         upstream = self._upstream.get_next_available_stream_id()
+        self._hear(b"authorization", headers)
         stream = Stream(number, upstream, line, headers)
         stream.up.look_through(fields)
         self._by_client[number] = self._by_upstream[upstream] = stream
@@ -364,6 +363,7 @@ class Http2(Flow):
         self.moved += 1
         if isinstance(event, ResponseReceived):
             stream.answered = True
+            self._hear(b"www-authenticate", headers)
             if status[:1] == b"3" and stream.line.led(dict(headers).get(b"location", b"")):
                 self._drop(stream, ErrorCodes.REFUSED_STREAM, Reason.REDIRECT_REFUSED)
                 return

@@ -23,6 +23,7 @@ from tidegate.model.verdict import How
 if TYPE_CHECKING:
     from h2.connection import H2Connection
 
+    from tidegate.inspect.http2_side import Side
     from tidegate.inspect.http2_stream import Stream
     from tidegate.model.decision import Decision
     from tidegate.model.limits import Limits
@@ -48,10 +49,16 @@ class Ends:
         self._draining = False
         self.over = False  # both sides are to be closed, once what they are to be sent is sent
         self._client = make_side(limits, client=False)
-        self._upstream = make_side(limits, client=True)
+        self._other: Side | None = make_side(limits, client=True)  # None while the destination is let go
 
-    def upstream_ended(self, reason: Reason = Reason.UPSTREAM_CLOSED) -> None:
-        """Take note that the destination is gone: what it did not answer is told so.
+    @property
+    def _upstream(self) -> Side:
+        side = self._other
+        assert side is not None, "a stream has a destination"
+        return side
+
+    def upstream_ended(self, reason: Reason = Reason.UPSTREAM_CLOSED, detail: str = "") -> None:
+        """Take note that the destination is gone: what it did not answer is told so, with a clause for people.
 
         What it answered to the end, and the client has not taken yet, still goes to the client.
         """
@@ -59,10 +66,10 @@ class Ends:
             return
         for stream in list(self._by_client.values()):
             if not stream.down.ended:
-                self._drop(stream, ErrorCodes.INTERNAL_ERROR, reason)
+                self._drop(stream, ErrorCodes.INTERNAL_ERROR, reason, detail)
         for number, held in self._held.all():
             held.look.let_go()
-            self._refuse(number, held.headers, held.line, reason, "")
+            self._refuse(number, held.headers, held.line, reason, detail)
             self._reset(self._client, number, ErrorCodes.NO_ERROR)
         if reason is Reason.CLIENT_CERTIFICATE:
             self._failure = reason, ""  # in TLS 1.3 it is known only now; each request is told so

@@ -5,11 +5,15 @@ begun can end; what came is heard in pieces (http2_frames.py). The table that he
 small, whatever the other side would hold: each header is looked for in all of it. Of a block with more fields than are
 allowed only as many are looked at as show that: a thousand fit into a frame and take the library longest to judge. Who
 uses what is left of such a block has to refuse it (`too_many`).
+
+What a side weighs counts once for each open connection: settings and tables are lists and not the library's deques, of
+760 bytes each; what handles a frame is looked up and not kept twelve times; and the circle that holds a side is broken
+when it is `done`, since nobody looks for garbage for long.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
@@ -18,12 +22,12 @@ from h2.events import ConnectionTerminated
 from h2.exceptions import FrameTooLargeError
 from h2.settings import SettingCodes, Settings
 from hpack import Decoder
-from hyperframe.frame import GoAwayFrame
+from hyperframe.frame import Frame, GoAwayFrame
 
 from tidegate.inspect.http2_frames import PREFACE, Frames
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from h2.events import Event
     from hpack import HeaderTuple
@@ -35,6 +39,8 @@ STREAM_WINDOW = 1 << 18
 WINDOW = 1 << 20  # of a connection: what one side may have sent that the other has not taken
 HEADER_TABLE = 4096  # bytes: RFC 9113 section 6.5.2 begins with it, and we stay there
 _FIRST_WINDOW = 65535  # RFC 9113 section 6.9.2
+_FUNCTIONS: dict[type[Frame], Callable[..., Any]] = {}  # that handle frames: the same for every side
+_CONFIGURATION = {client: H2Configuration(client_side=client, header_encoding=None) for client in (True, False)}
 _PSEUDO = 5  # names that begin with a colon, at most: RFC 9113 section 8.3, RFC 8441
 
 
@@ -50,6 +56,60 @@ class _Decoder(Decoder):
         return list(fields)[: self._most]
 
 
+class _Values(list[int]):
+    """The values of one setting: the one in force, then those that are still to be acknowledged."""
+
+    __slots__ = ()
+
+    def popleft(self) -> int:
+        """As of a deque."""
+        return self.pop(0)
+
+
+class _Entries(list[Any]):
+    """The entries of a table that headers are compressed with, the newest first: a hundred at most."""
+
+    __slots__ = ()
+
+    def appendleft(self, entry: tuple[bytes, bytes]) -> None:
+        """As of a deque."""
+        self.insert(0, entry)
+
+
+class _Settings(Settings):
+    """The library's, lighter: most of them have one value for ever."""
+
+    def __init__(self, client: bool, initial_values: dict[SettingCodes, int] | None = None) -> None:
+        super().__init__(client=client, initial_values=initial_values)
+        self._settings: dict[SettingCodes | int, Any] = {
+            code: _Values(values) for code, values in self._settings.items()
+        }
+
+    def __setitem__(self, key: SettingCodes | int, value: int) -> None:
+        fresh = key not in self._settings
+        super().__setitem__(key, value)
+        if fresh:
+            self._settings[key] = _Values(self._settings[key])
+
+
+class _Handlers:
+    """What handles a frame, by its class: the library's table, whose twelve bound methods weigh 1.4 KB."""
+
+    __slots__ = ("_side", "_table")
+
+    def __init__(self, side: Side, table: dict[type[Frame], Callable[..., Any]]) -> None:
+        self._side: Side | None = side
+        self._table = table
+
+    def __getitem__(self, kind: type[Frame]) -> Callable[..., Any]:
+        """Return what handles it, bound; KeyError where nothing does."""
+        return self._table[kind].__get__(self._side)  # type: ignore[no-any-return]
+
+    def clear(self) -> None:
+        """Handle nothing more."""
+        self._side, self._table = None, {}
+
+
 class Side(H2Connection):
     """See the head of the file. Few closed streams are remembered."""
 
@@ -57,11 +117,20 @@ class Side(H2Connection):
 
     def __init__(self, config: H2Configuration, limits: Limits) -> None:
         super().__init__(config)
-        self._frame_dispatch_table[GoAwayFrame] = self._going_away
+        self._frame_dispatch_table: Any = _Handlers(self, self._functions(self._frame_dispatch_table))
         self._frames = Frames(0 if config.client_side else PREFACE)
         self._most = limits.header_fields
         self.decoder = _Decoder(limits.header_fields)
         self.decoder.max_header_list_size = limits.header_bytes
+        for coder in (self.encoder, self.decoder):
+            coder.header_table.dynamic_entries = _Entries()  # type: ignore[assignment]
+
+    @classmethod
+    def _functions(cls, table: dict[type[Frame], Any]) -> dict[type[Frame], Callable[..., Any]]:
+        if not _FUNCTIONS:
+            _FUNCTIONS.update((kind, method.__func__) for kind, method in table.items())
+            _FUNCTIONS[GoAwayFrame] = cls._going_away
+        return _FUNCTIONS
 
     def _going_away(self, frame: GoAwayFrame) -> tuple[list[object], list[Event]]:
         event = ConnectionTerminated()
@@ -92,6 +161,14 @@ class Side(H2Connection):
             self.encoder.header_table_size = HEADER_TABLE
         return events
 
+    def calm(self) -> None:
+        """No stream is open: forget those that were."""
+        _ = self.open_inbound_streams  # the library takes those that are closed out while it counts
+
+    def done(self) -> None:
+        """Nothing more is heard or said: let go of itself."""
+        self._frame_dispatch_table.clear()
+
     def too_many(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
         """Whether a block has more fields than are allowed."""
         return sum(name[:1] != b":" for name, _ in headers) > self._most
@@ -103,7 +180,7 @@ class Side(H2Connection):
 
 def make_side(limits: Limits, *, client: bool) -> Side:
     """Return our end of a connection that has begun: the client's end to a destination, or the server's to the task."""
-    side = Side(H2Configuration(client_side=client, header_encoding=None), limits)
+    side = Side(_CONFIGURATION[client], limits)
     values = {
         SettingCodes.MAX_HEADER_LIST_SIZE: limits.header_bytes,
         SettingCodes.INITIAL_WINDOW_SIZE: STREAM_WINDOW,
@@ -113,7 +190,8 @@ def make_side(limits: Limits, *, client: bool) -> Side:
     else:
         values[SettingCodes.MAX_CONCURRENT_STREAMS] = STREAMS
         values[SettingCodes.ENABLE_CONNECT_PROTOCOL] = 0  # until the destination has it
-    side.local_settings = Settings(client=client, initial_values=values)
+    side.local_settings = _Settings(client, values)
+    side.remote_settings = _Settings(not client)
     side.initiate_connection()
     side.increment_flow_control_window(WINDOW - _FIRST_WINDOW)
     return side

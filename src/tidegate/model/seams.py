@@ -148,7 +148,22 @@ class Streams(Protocol):
     """The streams of one HTTP/2 connection and of the one to its destination (inspect.http2.Http2)."""
 
     over: bool
+    keeps: bool  # its destination may know the client by the connection
     moved: int  # grows with everything that happens to a stream
+
+    @property
+    def reaching(self) -> bool:
+        """Whether it has something to say to the destination, or hears it: not once that was let go."""
+
+    def let_go(self, judge: Callable[[], Decision | None]) -> bytes | None:
+        """Forget the destination where nothing is under way; return its last words, None where it is not forgotten.
+
+        The next stream asks `judge` for what the policy says of the destination then; None is a client that has to
+        begin anew. What is opened after that waits in `take_upstream`.
+        """
+
+    def reached(self, decision: Decision) -> None:
+        """A connection to the destination is made again; by this decision, which may still name a refusal."""
 
     @property
     def held(self) -> bool:
@@ -191,11 +206,14 @@ class Streams(Protocol):
     def take_upstream(self) -> bytes:
         """Return what the destination is to be sent."""
 
-    def upstream_ended(self, reason: Reason = ...) -> None:
-        """Take note that the destination is gone, and why."""
+    def upstream_ended(self, reason: Reason = ..., detail: str = ...) -> None:
+        """Take note that the destination is gone, and why; with a clause for people."""
 
     def ended(self, reason: Reason) -> None:
         """Take note that the client is gone, or is cut."""
+
+    def done(self) -> None:
+        """Both sides are closed, and nothing is asked of it any more: let go of all it holds."""
 
 
 class Scrub(Protocol):

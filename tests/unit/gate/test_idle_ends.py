@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.gate.idle_ends import AT_ONCE, LONG, MOST, SHORT, IdleEnds, by_connection
+from tidegate.gate.idle_ends import AT_ONCE, LONG, MOST, SHORT, IdleEnds
 from tidegate.gate.reactor import Reactor
 
 
@@ -146,18 +146,3 @@ def test_the_bound_holds_whatever_happens(steps: list[tuple[str, int, bool]]) ->
     assert len(set(map(id, world.gone))) == len(world.gone)
     assert len(world.ends) + len(world.gone) == 80
     world.reactor.close()
-
-
-def test_credentials_of_a_connection() -> None:
-    """RFC 4559: the schemes, wherever in a list of challenges they stand, in any case; and those of a request."""
-    for value in (b"NTLM", b"negotiate YII=", b'Basic realm="a, b",Negotiate', b"Digest x=y,\tNTLM abc"):
-        assert by_connection([value])
-    assert by_connection([b"Basic eDp5", b"Kerberos"])
-    for value in (
-        b"",
-        b"Bearer ntlm.x",
-        b'Basic realm="NTLM-like"',
-        b"AWS4-HMAC-SHA256 Credential=a",
-        b"token negotiated",
-    ):
-        assert not by_connection([value])

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import ConnectionTerminated, RemoteSettingsChanged, RequestReceived, ResponseReceived
-from h2.exceptions import H2Error
-from h2.settings import SettingCodes
+from h2.exceptions import H2Error, InvalidSettingsValueError
+from h2.settings import SettingCodes, Settings
+from hpack import Encoder
 from hyperframe.frame import GoAwayFrame, HeadersFrame
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tidegate.inspect.http2_side import HEADER_TABLE, STREAM_WINDOW, STREAMS, WINDOW, make_side
+from tidegate.inspect.http2_side import HEADER_TABLE, STREAM_WINDOW, STREAMS, WINDOW, _Settings, make_side
 from tidegate.model.limits import DEFAULT_LIMITS
 
 GET = [(":method", "GET"), (":scheme", "https"), (":authority", "a.test"), (":path", "/")]
@@ -91,3 +97,62 @@ def test_of_too_many_fields_only_as_many_are_looked_at_as_show_it() -> None:
     (asked,) = [one for one in side.hear(frame.serialize()) if isinstance(one, RequestReceived)]
     assert len(asked.headers) == len(GET) + DEFAULT_LIMITS.header_fields
     assert not side.too_many(asked.headers)
+
+
+@given(st.lists(st.one_of(st.none(), st.tuples(st.sampled_from([1, 2, 3, 4, 5, 6, 8, 99]), st.integers(0, 1 << 25)))))
+def test_its_settings_are_the_librarys(steps: list[tuple[int, int] | None]) -> None:
+    """INS-3: whatever is set, acknowledged and refused, in any order: only lighter."""
+    first = {SettingCodes.MAX_HEADER_LIST_SIZE: 9}
+    ours, theirs = _Settings(False, first), Settings(client=False, initial_values=first)
+    for step in steps:
+        if step is None:
+            assert {k: (v.original_value, v.new_value) for k, v in ours.acknowledge().items()} == {
+                k: (v.original_value, v.new_value) for k, v in theirs.acknowledge().items()
+            }
+            continue
+        raised = []
+        for one in (ours, theirs):
+            try:
+                one[step[0]] = step[1]
+            except InvalidSettingsValueError as error:
+                raised.append(str(error))
+        assert len(raised) in {0, 2}
+        assert len(set(raised)) <= 1
+        assert {key: ours.get(key) for key in ours} == {key: theirs.get(key) for key in theirs}
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=60))
+def test_its_tables_are_the_librarys(fields: list[tuple[int, int]]) -> None:
+    """RFC 7541: what is put into them, found and put out by others: the same bytes, and the same fields."""
+    side, encoder = make_side(DEFAULT_LIMITS, client=True), Encoder()
+    decoder = make_side(DEFAULT_LIMITS, client=False).decoder
+    for name, value in fields:
+        header = [(b"x-%d" % name, b"v" * (value * 20) + b"%d" % value)]
+        block = side.encoder.encode(header)
+        assert block == encoder.encode(header)
+        assert [(bytes(n), bytes(v)) for n, v in decoder.decode(block, raw=True)] == header
+
+
+def test_it_lets_go_of_itself_when_it_is_done() -> None:
+    """INS-3: nobody has to look for garbage to get it back."""
+    side, peer = make_side(DEFAULT_LIMITS, client=False), other(client=True)
+    peer.send_headers(1, GET, end_stream=True)
+    assert side.hear(peer.data_to_send())
+    kept = weakref.ref(side)
+    gc.collect()
+    gc.disable()
+    try:
+        side.done()
+        del side
+        assert kept() is None
+    finally:
+        gc.enable()
+
+
+def test_a_frame_that_nobody_knows_is_passed_over() -> None:
+    """RFC 9113 section 4.1: as by the library."""
+    side, peer = make_side(DEFAULT_LIMITS, client=False), other(client=True)
+    side.hear(peer.data_to_send())
+    side.hear(b"\x00\x00\x01\xfe\x00\x00\x00\x00\x00x")
+    peer.ping(bytes(8))
+    assert [type(event).__name__ for event in side.hear(peer.data_to_send())] == ["PingReceived"]
