@@ -128,6 +128,11 @@ class Serving:
         assert done.wait(PATIENCE), "the gate's thread does not turn"
         return result[0]
 
+    @property
+    def timers(self) -> int:
+        """How many bounds of time run now: one more where the gate has begun to wait for what a client has begun."""
+        return int(self.on_thread(lambda: self.gate.reactor.timers))
+
     def connect(self) -> socket.socket:
         """Return a connection to the listener."""
         sock = socket.create_connection(self.address, timeout=PATIENCE)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.certificates import CLIENTS, Made
 from tests.unit.gate.inside import Inside, get, inside, read_all
-from tests.unit.gate.kit import client_hello, read_head, small
+from tests.unit.gate.kit import Clock, client_hello, read_exactly, read_head, small
 from tests.unit.gate.peer import Peer, calling, library
 from tests.unit.gate.test_inspected import serving
 from tidegate.model.reason import Reason
@@ -200,10 +200,13 @@ def test_another_handshake_is_refused(called: Callable[..., tuple[Peer, Inside]]
 def test_who_never_ends_its_handshake(lab: Lab, inside: Start) -> None:
     """GAT-6: after its hello nothing comes: it holds neither connection longer than a head may take."""
     origin = lab.origin("http", "1.2.3.4", 443, tls="a.test")
-    gate = inside("a.test:443", limits=small(total_seconds=0.5, header_seconds=0.5))
+    clock = Clock()
+    gate = inside("a.test:443", limits=small(total_seconds=20, header_seconds=10), clock=clock)
     with gate.gate.tunnel("a.test:443") as sock:
         sock.sendall(hello(gate)[0])
-        assert read_all(sock)[:1] == b"\x16"
+        assert read_exactly(sock, 1) == b"\x16"
+        clock.goes_on(21, gate.gate)
+        read_all(sock)
     assert gate.gate.event().reason is Reason.HEADER_TIMEOUT
     gate.gate.idle()
     assert origin.requests == 0

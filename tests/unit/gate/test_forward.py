@@ -272,9 +272,9 @@ def test_a_head_that_trickles_in_later_is_408_too(lab: Lab, serve: Serve) -> Non
         read_head(sock)
         read_exactly(sock, len("hello from 1.2.3.4:80\n"))
         clock.goes_on(15, gate)  # idle between requests is no slow head
-        quiet = gate.on_thread(lambda: gate.gate.reactor.timers)
+        quiet = gate.timers
         sock.sendall(b"GET http://a.te")
-        wait(lambda: gate.on_thread(lambda: gate.gate.reactor.timers) > quiet)  # it has begun
+        wait(lambda: gate.timers > quiet)
         clock.goes_on(11, gate)
         assert read_exactly(sock, 1000).startswith(b"HTTP/1.1 408 ")
     assert [event.reason for event in gate.events(2)] == [Reason.ALLOWED, Reason.HEADER_TIMEOUT]

@@ -319,14 +319,14 @@ def test_a_rule_that_came_after_the_start_is_refused_not_let_through(lab: Lab, i
 def test_a_silent_client_or_destination_ends_in_time(lab: Lab, inside: Start) -> None:
     """GAT-6: neither half of a handshake holds a connection for ever."""
     lab.origin("silent", "1.2.3.4", 443)
-    gate = inside("a.test:443", limits=small(total_seconds=0.5, header_seconds=0.5))
+    gate = inside("a.test:443", limits=small(total_seconds=2.0, header_seconds=2.0))
     began = time.monotonic()
     with gate.gate.tunnel("a.test:443") as sock:
         assert read_all(sock) == b""
     with gate.gate.tunnel("a.test:443") as sock:
         sock.sendall(client_hello("a.test"))
         assert read_all(sock)[:1] == b"\x16"  # the handshake that would bring the reason, and then the end
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 50
     assert [event.reason for event in gate.gate.events(2)] == [Reason.HEADER_TIMEOUT, Reason.UPSTREAM_TIMEOUT]
 
 

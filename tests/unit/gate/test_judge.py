@@ -189,11 +189,16 @@ def test_a_server_that_speaks_first_is_never_held(lab: Lab, serve: Serve) -> Non
 @pytest.mark.parametrize("how", ["time", "end"])
 def test_an_opening_that_never_ends_passes_not_one_byte(origin: Origin, serve: Serve, data: bytes, how: str) -> None:
     """B115: bounded by time, and by the client's end."""
-    gate = serve("a.test:443", limits=small(header_seconds=0.3))
+    clock = Clock()
+    gate = serve("a.test:443", limits=small(header_seconds=10), clock=clock)
     with gate.tunnel("a.test:443") as sock:
+        quiet = gate.timers
         sock.sendall(data)
         if how == "end":
             sock.shutdown(1)
+        else:
+            wait(lambda: gate.timers > quiet)
+            clock.goes_on(11, gate)
         read_exactly(sock, 1000)
     assert gate.event().reason in {Reason.BAD_TLS, Reason.HEADER_TIMEOUT}
     assert origin.received_size == 0
