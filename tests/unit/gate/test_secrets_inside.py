@@ -178,7 +178,8 @@ def test_events_stream_and_chunks_stay_chunks(lab: Lab, inside: Start) -> None:
         sock.sendall(get("a.test", "/", BEARER, "Connection: close"))
         head = read_head(sock)
         assert b"transfer-encoding: chunked" in head.lower()
-        assert sock.recv(100) == b"9\r\ndata: 0\n\n\r\n"
+        event = b"9\r\ndata: 0\n\n\r\n"
+        assert read_exactly(sock, len(event)) == event
     lab.origin("stream", "1.2.3.5", 443, tls="a.test", count=2, interval=0)
     lab.dns.set("a.test", A=["1.2.3.5"])
     with gate.tunnel("a.test:443") as sock:
