@@ -117,6 +117,7 @@ def knock(
     a datagram arrived is for the front to see.
     """
     reached = []
+    said = []  # all knock before one is waited for: the gate takes them together
     for family, kind, address in targets:
         if apart and family == _socket.AF_UNIX and isinstance(address, str) and os.path.lexists(address):
             reached.append(f"{address!r}")  # the watcher would refuse it, but it must not even be in sight
@@ -128,14 +129,19 @@ def knock(
         try:
             wire.connect(address)  # type: ignore[arg-type]
             wire.send(word)
-            if captured and kind != _socket.SOCK_DGRAM and _ended(wire):
-                continue
+        except OSError:
+            wire.close()
+            continue
+        said.append((wire, kind, f"{address!r}"))
+    for wire, kind, name in said:
+        try:
+            ended = kind == _socket.SOCK_DGRAM or (captured and _ended(wire))
         except OSError:
             continue
         finally:
             wire.close()
-        if kind != _socket.SOCK_DGRAM and f"{address!r}" not in reached:
-            reached.append(f"{address!r}")
+        if not ended and name not in reached:
+            reached.append(name)
     return reached
 
 

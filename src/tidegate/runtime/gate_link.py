@@ -1,4 +1,7 @@
-"""A gate in a process of its own: forked from the front before any policy text is read, so that it stays small."""
+"""A gate in a process of its own: forked from the front before any policy text is read, so that it stays small.
+
+What front and gate both import is imported here, once.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,10 @@ import os
 import sys
 from _socket import AF_UNIX, SOCK_STREAM, socketpair
 
+import tidegate.policy.decide
+import tidegate.policy.snapshot
+import tidegate.runtime.inspection  # noqa: F401
+from tidegate.inspect import der  # noqa: F401
 from tidegate.runtime.link import Link
 
 TYPE_CHECKING = False

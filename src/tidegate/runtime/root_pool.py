@@ -25,10 +25,11 @@ _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\n"
 class RootPool:
     """Certificates in the order in which they came. `files` are those that were read, by device and inode."""
 
-    __slots__ = ("_found", "files")
+    __slots__ = ("_found", "_texts", "files")
 
     def __init__(self, text: str = "") -> None:
         self._found: dict[bytes, bytes] = {}  # DER to what stands between the lines of a PEM block
+        self._texts: set[bytes] = set()  # what stood so before: a folder of roots has those of a bundle, to the letter
         self.files: set[tuple[int, int]] = set()
         if text:
             self.add(text.encode("latin-1", "replace"))
@@ -42,8 +43,9 @@ class RootPool:
         found = self._found
         for part in data.split(_BEGIN)[1:]:
             body, end, _ = part.partition(_END)
-            if not end:
+            if not end or body in self._texts:
                 continue
+            self._texts.add(body)
             if not clean and body.translate(None, _PLAIN):
                 body = b"\n%b\n" % b"\n".join([line.strip() for line in body.splitlines()]).strip()
             try:
@@ -61,6 +63,7 @@ class RootPool:
         """Return the same certificates, to be added to."""
         made = RootPool()
         made._found = self._found.copy()
+        made._texts = self._texts.copy()
         made.files = self.files.copy()
         return made
 

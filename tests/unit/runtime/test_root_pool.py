@@ -67,3 +67,17 @@ def test_a_copy_is_added_to_alone() -> None:
     assert pool.certificates() == [first]
     assert more.certificates() == [first, second]
     assert more.pem == text + der.pem(second)
+
+
+def test_the_same_text_again_adds_nothing_and_another_writing_of_it_neither() -> None:
+    """B110: a folder of roots repeats a bundle to the letter; what is written otherwise is still one certificate."""
+    pool = RootPool()
+    text = b"-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END CERTIFICATE-----\n"
+    pool.add(text * 2)
+    first = pool.pem
+    made = pool.copy()
+    made.add(text)
+    made.add(text.replace(b"MAMC", b"MA\nMC"))
+    assert made.pem == first
+    made.add(text.replace(b"AQE=", b"AQI="))
+    assert made.pem != first
