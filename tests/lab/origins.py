@@ -100,9 +100,16 @@ class Connection:
             self.sock.shutdown(socket.SHUT_WR)
 
     def drain(self) -> None:
-        """Read and record until end of file."""
-        while self.recv():
-            pass
+        """Read and record until end of file, so that what was sent is not taken back by a reset.
+
+        TLS that has said its end reads no more; what still comes is then taken as it is, and not recorded.
+        """
+        try:
+            while self.recv():
+                pass
+        except ssl.SSLError:
+            while socket.socket.recv(self.sock, 65536):
+                pass
 
     def reset(self) -> None:
         """Close with RST."""
@@ -389,6 +396,8 @@ class Origin:
         inner = sock
         try:
             with contextlib.suppress(OSError, ValueError, EOFError):
+                # Who closes with bytes unread takes back what waits for others to be acknowledged (tcp(7), Nagle).
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 if self.context is not None:
                     inner = self.context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
                     with self._lock:
