@@ -127,3 +127,16 @@ def test_a_late_socket_is_refused(rootless: Rootless) -> None:
             assert (done.returncode, done.stdout) == (0, b"up\nECONNREFUSED done\n"), done.stderr
             assert not late.reached(outside)
     assert b"can be reached" not in done.stderr
+
+
+def test_a_relay_captures_as_well(rootless: Rootless) -> None:
+    """HLD-4, HLD-6: who makes the rules is in the user namespace that the relay's network belongs to."""
+    built = rootless.do(*RUN[:-1], "relay-image", "build", "--engine", "podman")
+    assert built.returncode == 0, built.stderr
+    script = (
+        "unset http_proxy HTTP_PROXY; nc -w 2 203.0.113.9 81 </dev/null; nslookup a.test; ip link | grep -c mtu; exit 7"
+    )
+    done = rootless.run("--transport", "relay", "--", "sh", "-c", script)
+    assert done.returncode == 7, done.stderr
+    assert done.stdout.split()[-1] == b"1"
+    assert b"203.0.113.9:81" in done.stderr

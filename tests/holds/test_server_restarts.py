@@ -47,7 +47,6 @@ class Ways:
 
     def __init__(self, launcher: Launcher, transport: str) -> None:
         self.launcher = launcher
-        self.capture = () if transport == "enter" else ("--capture", "off")
         if transport == "vm":  # the default network of these engines leads nowhere; this machine's own does
             launcher.product.environment[vm_transport.VARIABLE] = "host,127.0.0.1"
         self.words = ("--hold", launcher.name, "--image", IMAGE, "--transport", transport)
@@ -55,7 +54,7 @@ class Ways:
 
     def start(self, *words: str, script: str = LOAD) -> Busy:
         """Start `run` or `exec` with a shell script."""
-        made = Busy(self.launcher.server.start(*words, *self.capture, "--", "sh", "-c", script))
+        made = Busy(self.launcher.server.start(*words, "--", "sh", "-c", script))
         self.busy.append(made)
         return made
 

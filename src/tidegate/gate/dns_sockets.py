@@ -15,7 +15,7 @@ Sources: udp(7), RFC 7766 for streams. What it does not do: it reads no messages
 from __future__ import annotations
 
 import _socket
-from _socket import AF_INET6, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, SOCK_DGRAM, SOCK_STREAM, TCP_NODELAY
+from _socket import AF_INET6, AF_UNIX, IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, SOCK_DGRAM, SOCK_STREAM, TCP_NODELAY
 
 from tidegate.gate.outlet import Outlet
 from tidegate.gate.reactor import ENDED, IN, LEVEL, OUT
@@ -148,13 +148,14 @@ class Streams:
     __slots__ = ("_fd", "_gate", "_names", "_sock", "_task", "open")
 
     def __init__(self, gate: Gate, fd: int, task: GateTask, names: Names) -> None:
-        """Take over a listening TCP socket.
+        """Take over a listening TCP socket, or a relay's unix socket.
 
         Raises:
             OSError: when `fd` is none; it is still the caller's then.
         """
         sock = adopt(fd, SOCK_STREAM)
-        sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)  # accepted sockets inherit it
+        if sock.family != AF_UNIX:  # else a relay's
+            sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)  # accepted sockets inherit it
         self._gate = gate
         self._fd = fd
         self._task = task

@@ -1,10 +1,12 @@
-"""Where a captured connection was going: three ways to find out, by what brought it here.
+"""Where a captured connection was going: four ways to find out, by what brought it here.
 
 * `redirected`: netfilter changed its destination, and remembers the first one (SO_ORIGINAL_DST, linux/netfilter_ipv4.h;
   IP6T_SO_ORIGINAL_DST, linux/netfilter_ipv6/ip6_tables.h). The kernel looks in the socket's own namespace, so the gate
   may ask from outside.
 * `addressed`: the listener stands on the destination itself (every address is local inside, or the port is bound), so
   the socket's own name is it.
+* `carried`: a relay took it and connected here; its end's name says where (model/caught.py). Who can connect here is
+  the socket's matter, whose folder is private.
 * a `Destination`: the listener stands for one place, whatever its own address is (HLD-10).
 
 Nothing here judges. An address that cannot be found out is an OSError, and the connection is refused.
@@ -13,8 +15,9 @@ Nothing here judges. An address that cannot be found out is an OSError, and the 
 from __future__ import annotations
 
 from _socket import AF_INET, AF_INET6, IPPROTO_IP, IPPROTO_IPV6, inet_pton
-from errno import EAFNOSUPPORT
+from errno import EAFNOSUPPORT, EDESTADDRREQ
 
+from tidegate.model.caught import place_of
 from tidegate.model.destination import Destination
 
 TYPE_CHECKING = False
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 REDIRECTED = "redirected"
 ADDRESSED = "addressed"
+CARRIED = "carried"
 
 _SO_ORIGINAL_DST = 80  # the same number in both families
 _SOCKADDR_IN = 16
@@ -63,8 +67,20 @@ def addressed(sock: socket) -> tuple[bytes, int]:
     return (packed[12:] if packed[:12] == _MAPPED else packed), name[1]
 
 
+def carried(sock: socket) -> tuple[bytes, int]:
+    """Return the packed address and the port that the other end's name says.
+
+    Raises:
+        OSError: when it says none.
+    """
+    try:
+        return place_of(sock.getpeername())
+    except ValueError as error:
+        raise OSError(EDESTADDRREQ, str(error)) from None
+
+
 def finder(way: str | Destination) -> Finder:
-    """Return the function for REDIRECTED, ADDRESSED, or one fixed destination.
+    """Return the function for REDIRECTED, ADDRESSED, CARRIED, or one fixed destination.
 
     Raises:
         ValueError: for another word.
@@ -75,4 +91,6 @@ def finder(way: str | Destination) -> Finder:
         return redirected
     if way == ADDRESSED:
         return addressed
+    if way == CARRIED:
+        return carried
     raise ValueError(f"no way to find a destination is called {way!r}")

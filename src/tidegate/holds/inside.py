@@ -39,6 +39,8 @@ _OWNER = "owner-"
 ANNOUNCED = "announced"  # where the watcher says who comes to the proxy, where others could (gate/announced.py)
 TOOLS = "tools"  # our end of the channel to what answers for the task's tools (gate/tool_door.py); no hold makes it
 TURNED_AWAY = "turned-away"  # netlink: what failed at once
+CARRIED = "carried"  # a unix socket, whose peers' names say where a connection was going (model/caught.py)
+TOLD = "told"  # a unix socket: a relay tells there what its log of TURNED_AWAY does
 
 # Services of this machine that rules let a task reach, met at the same place of its own loopback. What stands for the
 # n-th is on an address of its own at the gate's port, so that no port is taken from the task's servers; who connects to

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tidegate.gate.capture import Capture
     from tidegate.gate.gate import Gate, GateTask
     from tidegate.gate.listener import Listener
-    from tidegate.gate.turned_away import TurnedAway
+    from tidegate.gate.turned_away import Told, TurnedAway
     from tidegate.holds.inside import TaskSockets
     from tidegate.model.publish import Publish
     from tidegate.wire.sock_diag import Owner
@@ -33,7 +33,7 @@ class Served:
         self._gate = gate
         self.listeners: list[Listener] = []
         self.capture: Capture | None = None
-        self.logs: list[TurnedAway | Announced] = []
+        self.logs: list[TurnedAway | Told | Announced] = []
         self.tools: ToolDoor | None = None
         self.warning = ""  # what is not recorded of this command, for whoever started it
         self._user = 0
@@ -204,10 +204,10 @@ def _serve_capture(
     gate: Gate, task: GateTask, sockets: TaskSockets, own_names: tuple[str, ...], served: Served, left: list[int]
 ) -> None:
     from tidegate.gate.capture import CaptureSockets
-    from tidegate.gate.original import ADDRESSED, REDIRECTED
-    from tidegate.gate.turned_away import TurnedAway
+    from tidegate.gate.original import ADDRESSED, CARRIED, REDIRECTED
+    from tidegate.gate.turned_away import Told, TurnedAway
 
-    ways = ((inside.REDIRECTED, REDIRECTED), (inside.ADDRESSED, ADDRESSED))
+    ways = ((inside.REDIRECTED, REDIRECTED), (inside.ADDRESSED, ADDRESSED), (inside.CARRIED, CARRIED))
     captured = CaptureSockets(
         listeners=tuple((fd, way) for role, way in ways for fd in sockets.of(role)),
         datagrams=sockets.of(inside.DATAGRAMS),
@@ -219,4 +219,7 @@ def _serve_capture(
     served.capture = gate.add_capture(captured, task)
     for fd in sockets.of(inside.TURNED_AWAY):
         served.logs.append(TurnedAway(gate, fd, served.capture.record_direct))
+        left.remove(fd)
+    for fd in sockets.of(inside.TOLD):
+        served.logs.append(Told(gate, fd, served.capture.record_direct))
         left.remove(fd)

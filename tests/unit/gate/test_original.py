@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.unit.gate.captive import CAPTURE, Captive
-from tidegate.gate.original import ADDRESSED, REDIRECTED, addressed, finder, redirected
+from tidegate.gate.original import ADDRESSED, CARRIED, REDIRECTED, addressed, finder, redirected
 from tidegate.model.destination import Destination
 from tidegate.model.host import Host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.lab.api import Lab
 
@@ -89,3 +91,25 @@ def test_a_listener_for_one_place() -> None:
     assert finder(ADDRESSED) is addressed
     with pytest.raises(ValueError, match="no way"):
         finder("guessed")
+
+
+def test_a_relays_connection_says_where_it_was_going_by_its_name(tmp_path: Path) -> None:
+    """HLD-4: the abstract name of the other end; one without such a name is an error, never a guess."""
+    from tidegate.model.caught import name_of
+
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "caught.sock"))
+        server.listen(4)
+        for place in ((packed("1.2.3.4"), 443), (packed("2600:beef::1"), 65535)):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.bind(name_of(*place, os.urandom(8)))
+                client.connect(server.getsockname())
+                with server.accept()[0] as accepted:
+                    assert finder(CARRIED)(accepted) == place
+        for name in (b"", b"\0another-%d" % os.getpid()):
+            with socket.socket(socket.AF_UNIX) as client:
+                if name:
+                    client.bind(name)
+                client.connect(server.getsockname())
+                with server.accept()[0] as accepted, pytest.raises(OSError, match="no name"):
+                    finder(CARRIED)(accepted)

@@ -18,19 +18,20 @@ if TYPE_CHECKING:
     from tidegate.holds.container.engine import Engine
 
 MOST_PROCESSES = 4096
-_PROFILE, _STARTS = "seccomp.json", "seccomp-starts.json"
+_PROFILE, _STARTS, _RULES = "seccomp.json", "seccomp-starts.json", "seccomp-rules.json"
 
 
-def confining(engine: Engine, folder: str, *, starts: bool = False) -> list[str]:
+def confining(engine: Engine, folder: str, *, starts: bool = False, rules: bool = False) -> list[str]:
     """Options of `create` that leave a container no right; `folder` takes the file with the filter.
 
     `starts`: its first program is the starter, whose own filter is added to this one (starter.py).
+    `rules`: it makes those of a network, and has the right to (relay_rules.py); it is gone before there is a worker.
     """
-    path = os.path.join(folder, _STARTS if starts else _PROFILE)
+    path = os.path.join(folder, _STARTS if starts else _RULES if rules else _PROFILE)
     if not os.path.exists(path):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            os.write(descriptor, profile(starts=starts).encode())
+            os.write(descriptor, profile(starts=starts, rules=rules).encode())
         finally:
             os.close(descriptor)
     options = ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--security-opt", f"seccomp={path}"]

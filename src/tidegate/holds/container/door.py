@@ -9,7 +9,8 @@ line of JSON: {"tcp": descriptor, "owners": descriptor, "listener": PEM, "author
     end of file     from the owner: its task has ended, and the certificate is worth nothing from now on;
                     from the door: the route is gone
 
-Rules of the file: a task is who its certificate says, and no byte of a connection says anything else. A certificate
+Rules of the file: a task is who its certificate says, and no byte of a connection says anything else; the first frame
+of a captured one says where it was going, which is the gate's to judge. A certificate
 that is expired, of another authority, of a task that has ended or not of any is refused, and recorded. What is open
 when seven days are over is cut. Sessions are not resumed: that would outlive a certificate. Without owners it ends.
 """
@@ -26,15 +27,16 @@ from contextlib import suppress
 from hashlib import sha256
 
 from tidegate.holds.container.relay.ends import Framed, Plain, connect_unix
-from tidegate.holds.container.relay.pairs import Loop, Pair
-from tidegate.holds.container.relay.words import AGAIN, EDGES, IN, MOST, NAMES, PATIENCE, CutError
+from tidegate.holds.container.relay.pairs import Caller, Loop
+from tidegate.holds.container.relay.words import AGAIN, CAUGHT, IN, MOST, NAMES, CutError
+from tidegate.model.caught import place_of
 from tidegate.model.publish import MARK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from tidegate.holds.container.relay.pairs import Held
+    from tidegate.holds.container.relay.pairs import Held, Pair
 
 LINE = 1 << 14  # bytes of one line of an owner
 ALONE = 10.0  # seconds without an owner before it ends: a server that is started anew takes less
@@ -79,55 +81,44 @@ class Owner:
                 self._door.leave(self)
 
 
-class Stranger:
+class Stranger(Caller):
     """A connection that is not known yet: hands are shaken, and it says what it wants."""
 
     def __init__(self, door: Door, sock: socket.socket, peer: str) -> None:
-        self.deadline: float | None = time.monotonic() + PATIENCE
         self._door = door
         self._peer = peer
-        self._end = Framed(sock, door.wrap)
-        self._closed = False
+        self._owner: Owner | None = None
         door.strangers += 1
-        door.loop.pairs.add(self)
-        door.loop.watch(self._end.fd, self, EDGES)
-        self.ready(0, 0)
+        super().__init__(door.loop, Framed(sock, door.wrap))
 
-    def ready(self, _fd: int, _mask: int) -> None:
-        """Go on, as far as it goes."""
-        if self._closed:
-            return
-        try:
-            word = self._end.word()
-            if word is None:
-                return
-            owner = self._door.owner_of(self._end.peer())
-            if word not in NAMES:
-                raise CutError(0, "it wants what there is not")
-            if len(owner.pairs) >= MOST:
-                raise CutError(0, f"{owner.task} has as many connections as it may")
-            path = NAMES[word]
-            far = Plain(_connect(owner.folder, path))
-        except OSError as error:
-            self._door.refused(self._peer, _why(error))
-            self.close(cut=True)
-            return
-        self._forget()
-        self._end.open()
-        pair = Pair(self._door.loop, self._end, far)
+    def arrived(self, word: bytes) -> Plain:
+        """Find out whose it is, and connect it to the socket of that task.
+
+        Raises:
+            OSError: when it is nobody's, or there is nothing to connect to.
+        """
+        owner = self._owner = self._door.owner_of(self.end.peer())
+        kind, name = word[:1], word[1:]
+        if kind not in NAMES or (name and (kind != CAUGHT or not _is_place(name))):
+            raise CutError(0, "it wants what there is not")
+        if len(owner.pairs) >= MOST:
+            raise CutError(0, f"{owner.task} has as many connections as it may")
+        return Plain(_connect(owner.folder, NAMES[kind], name))
+
+    def joined(self, pair: Pair) -> None:
+        """It is its owner's from now on."""
+        owner = self._owner
+        assert owner is not None, "who arrived has one"
         owner.pairs = {one for one in owner.pairs if one in self._door.loop.pairs} | {pair}
 
-    def _forget(self) -> None:
-        self._closed = True
-        self._door.strangers -= 1
-        self._door.loop.pairs.discard(self)
+    def refused(self, error: OSError) -> None:
+        """Say why."""
+        self._door.refused(self._peer, _why(error))
 
-    def close(self, *, cut: bool) -> None:
-        """Close it."""
-        if not self._closed:
-            self._forget()
-            self._door.loop.forget(self._end.fd)
-            self._end.close(cut=cut)
+    def forget(self) -> None:
+        """It is no stranger any more, or gone."""
+        super().forget()
+        self._door.strangers -= 1
 
 
 class Door:
@@ -263,11 +254,19 @@ def _context(listener: str, authority: str) -> ssl.SSLContext:
     return context
 
 
-def _connect(folder: str, name: str) -> socket.socket:
-    """Return a connection to a socket in a folder, however long its path is."""
+def _is_place(name: bytes) -> bool:
+    try:
+        place_of(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _connect(folder: str, name: str, own: bytes = b"") -> socket.socket:
+    """Return a connection to a socket in a folder, however long its path is; its end is called `own`."""
     fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        return connect_unix(f"/proc/self/fd/{fd}/{name}")
+        return connect_unix(f"/proc/self/fd/{fd}/{name}", own)
     finally:
         os.close(fd)
 

@@ -16,6 +16,7 @@ import json
 from typing import Any
 
 from tidegate.holds import linux, seccomp
+from tidegate.holds.netlink import NETLINK_NETFILTER
 from tidegate.holds.seccomp import ERRNOS
 
 _WORD = 0xFFFFFFFF
@@ -23,19 +24,21 @@ Rule = dict[str, Any]
 _ARCHITECTURES = {"x86_64": "SCMP_ARCH_X86_64", "aarch64": "SCMP_ARCH_AARCH64"}
 
 
-def profile(machine: str = linux.MACHINE, *, starts: bool = False) -> str:
+def profile(machine: str = linux.MACHINE, *, starts: bool = False, rules: bool = False) -> str:
     """The profile for this machine, as JSON; `starts` for a container whose first program is the starter.
+
+    `rules` is for what makes the rules of a network: it may talk to netfilter, too.
 
     Raises:
         KeyError: for a machine whose numbers are not known.
     """
-    rules = [_rule((name,), answer) for name, answer in seccomp.REFUSED]
-    rules += _sockets() + _pairs() + _arguments() + ([] if starts else [_no_listener()])
+    found = [_rule((name,), answer) for name, answer in seccomp.REFUSED]
+    found += _sockets(rules=rules) + _pairs() + _arguments() + ([] if starts else [_no_listener()])
     return json.dumps(
         {
             "defaultAction": "SCMP_ACT_ALLOW",
             "architectures": [_ARCHITECTURES[machine]],
-            "syscalls": rules,
+            "syscalls": found,
         },
         indent=1,
     )
@@ -76,20 +79,21 @@ _UNIX_KINDS = (seccomp.SOCK_STREAM, seccomp.SOCK_SEQPACKET)
 _RAW = (seccomp.SOCK_RAW, seccomp.SOCK_PACKET)
 
 
-def _sockets() -> list[Rule]:
+def _sockets(*, rules: bool) -> list[Rule]:
     """socket(family, type, protocol)."""
     families = (seccomp.AF_UNIX, seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK)
     found = [_rule(("socket",), "EAFNOSUPPORT", one) for one in _not_in(0, families)]
     unix = _is(0, seccomp.AF_UNIX)
     found += [_rule(("socket",), "ESOCKTNOSUPPORT", unix, _kind(kind)) for kind in _kinds(_UNIX_KINDS)]
     netlink = _is(0, seccomp.AF_NETLINK)
-    found += [_rule(("socket",), "EPROTONOSUPPORT", netlink, one) for one in _not_in(2, (seccomp.NETLINK_ROUTE,))]
+    protocols = (seccomp.NETLINK_ROUTE, *((NETLINK_NETFILTER,) if rules else ()))
+    found += [_rule(("socket",), "EPROTONOSUPPORT", netlink, one) for one in _not_in(2, protocols)]
     for number in (seccomp.AF_INET, seccomp.AF_INET6):
         family = _is(0, number)
         for kind in _kinds((seccomp.SOCK_STREAM, seccomp.SOCK_DGRAM)):
             found.append(_rule(("socket",), "EPERM" if kind in _RAW else "EPROTONOSUPPORT", family, _kind(kind)))
-        protocols = ((seccomp.SOCK_STREAM, seccomp.IPPROTO_TCP), (seccomp.SOCK_DGRAM, seccomp.IPPROTO_UDP))
-        for kind, protocol in protocols:
+        kinds = ((seccomp.SOCK_STREAM, seccomp.IPPROTO_TCP), (seccomp.SOCK_DGRAM, seccomp.IPPROTO_UDP))
+        for kind, protocol in kinds:
             for one in _not_in(2, (0, protocol)):
                 found.append(_rule(("socket",), "EPROTONOSUPPORT", family, _kind(kind), one))
     return found

@@ -8,6 +8,7 @@ manager and no other program.
     /usr/lib/tidegate/*.so.N                    the libraries of both, and the loader where the interpreter wants it
     /relay/__main__.py                          what the interpreter is told to run
     /relay/tidegate/holds/container/relay/*.py  the program: its modules under the names that they have here
+    /relay/tidegate/{holds,model}/*.py          what makes and tries the rules that capture (relay/rules.py)
 
 Rules of the file: the same Python and the same program give the same bytes. The tag says which program is inside, so
 that a newer tidegate never takes an older relay. An image of somebody else (Containerfile in this folder) does as well:
@@ -42,14 +43,32 @@ CHANGES = (
 )
 """What the engine is told about the image: see `COMMAND` for how tidegate starts it, whatever the image says."""
 
+SHARED = (
+    *("holds/bpf", "holds/capture", "holds/capture_proof", "holds/inside", "holds/linux", "holds/netfilter"),
+    *(
+        "holds/netlink",
+        "holds/network",
+        "holds/nft",
+        "holds/outward",
+        "holds/routes",
+        "holds/seccomp",
+        "holds/selftest",
+    ),
+    *("holds/syscalls", "model/caught", "model/errors", "model/value"),
+)
+"""Modules of ours that the relay runs, too, in the words of a path below `tidegate`."""
+
 _NSS = ("libnss_files.so.2", "libnss_dns.so.2", "libresolv.so.2")  # of a glibc before 2.34, loaded by name
+_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _PATIENCE = 60.0
 _LOOK = """
 import encodings.ascii, encodings.idna, encodings.latin_1, encodings.utf_8, json, os, runpy, socket, ssl, sys
 runpy.run_path(sys.argv[1], run_name="relay")
+sys.path.insert(0, sys.argv[1])
 socket.getaddrinfo("localhost", 1)
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname="localhost")
+import tidegate.holds.capture, tidegate.holds.capture_proof
 json.dump({
     "modules": sorted({module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)}),
     "maps": sorted({line.split(None, 5)[5].strip() for line in open("/proc/self/maps") if line.count("/")}),
@@ -70,6 +89,8 @@ def program() -> dict[str, bytes]:
     place = relay.__name__.replace(".", "/")
     files = {f"{place}/{name}": _read(os.path.join(here, name)) for name in os.listdir(here) if name.endswith(".py")}
     files[_MAIN] = files.pop(f"{place}/{_MAIN}")
+    for module in SHARED:
+        files[f"tidegate/{module}.py"] = _read(os.path.join(_OURS, f"{module}.py"))
     return dict(sorted(files.items()))
 
 
@@ -95,7 +116,7 @@ def make_tar(python: str = "") -> bytes:
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise StartError(
             f"no image of the relay can be made of {python}: {error}",
-            fix="build one from the Containerfile in holds/container, and name it with --relay-image",
+            fix="build one from holds/container/Containerfile, and name it with --relay-image",
             code="relay-image",
         ) from None
 

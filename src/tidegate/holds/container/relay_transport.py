@@ -10,8 +10,9 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
-from tidegate.holds.container import relays
+from tidegate.holds.container import relay_rules, relays
 from tidegate.holds.container.life import Life
+from tidegate.holds.container.relay.words import CAPTURED
 from tidegate.holds.container.relays import PART, Sockets
 from tidegate.holds.container.transport import RELAY
 from tidegate.holds.inside import OFF
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
 class Relayed:
     """An open way through one relay."""
 
-    name_server = ""
-
-    def __init__(self, engine: Engine, container: str, sockets: Sockets, life: socket.socket) -> None:
+    def __init__(
+        self, engine: Engine, container: str, sockets: Sockets, life: socket.socket, name_server: str = ""
+    ) -> None:
+        self.name_server = name_server
         self.network: tuple[str, ...] = ("--network", f"container:{container}")
         self.container = container
         self.descriptor = life.fileno()
@@ -63,7 +65,7 @@ class RelayTransport:
     """See the head of the file. `image` is the relay's, '' for ours; `grace` how long it waits for its next owner."""
 
     name = RELAY
-    captures = False
+    captures = True
 
     def __init__(self, image: str = "", grace: float = relays.GRACE) -> None:
         self._image = image
@@ -92,18 +94,23 @@ class RelayTransport:
         """Make the relay, hand the gate its socket and prove the way; see Transport.open."""
         relays.check_wishes(way, self.name)
         way = way.replace(image=way.image or self._image)
-        sockets = Sockets(way.folder)
+        captured = way.capture != OFF
+        sockets = Sockets(way.folder, captured=captured)
         container = ""
         life: socket.socket | None = None
         try:
             sockets.deliver(deliver)
-            words = ("worker", relays.INSIDE, str(way.port), str(self._grace))
+            words = ("worker", relays.INSIDE, str(way.port), str(self._grace), *((CAPTURED,) if captured else ()))
             options = ["--network", "none", *relays.mount("bind", sockets.folder, relays.INSIDE, readonly=True)]
             container = relays.make(engine, way, PART, words, options)
+            if captured:
+                relay_rules.lay(engine, way, container)
             life = relays.wait_for_life(engine, sockets, [(container, PART)])
             relays.check_network(engine, container)
             if way.selftest:
                 relays.ask_gate(engine, container, way.port)
+                if captured:
+                    relay_rules.prove(engine, way, container)
         except BaseException:
             sockets.close()
             if life is not None:
@@ -111,7 +118,7 @@ class RelayTransport:
             if container:
                 engine.remove(container)
             raise
-        return Relayed(engine, container, sockets, life)
+        return Relayed(engine, container, sockets, life, relay_rules.name_server(way))
 
 
 def check_socket(engine: Engine, way: Way) -> None:

@@ -1,6 +1,7 @@
 """What both transports with relays do: the sockets of a task, containers of the relay's image, the proof of the way.
 
     <Way.folder>/channel/gate.sock    the gate serves it; no other task's relay sees it (GAT-2)
+    caught.sock, lookup.sock, told.sock    beside it, where connections are captured: relay/caught.py
     <Way.folder>/channel/life.sock    the relay's own connection (relay/): its end is the end of the way
 
 Rules of the file: a relay has no right, a root that is read-only, and the folders it is given. It is believed once it
@@ -16,13 +17,13 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from tidegate.holds import selftest
+from tidegate.holds import inside, selftest
 from tidegate.holds.container import relay_image
 from tidegate.holds.container.confinement import check_process, confining
 from tidegate.holds.container.engine import LABEL_PART
 from tidegate.holds.container.listening import listen_at
-from tidegate.holds.container.relay.words import GATE, LIFE, NAMES, OPEN
-from tidegate.holds.inside import OFF, PROXY, TaskSockets
+from tidegate.holds.container.relay.words import CAUGHT, GATE, LIFE, LOOKUP, NAMES, OPEN, TOLD
+from tidegate.holds.inside import CARRIED, OFF, ON, PROXY, STREAMS, TaskSockets
 from tidegate.model.errors import StartError
 
 if TYPE_CHECKING:
@@ -39,45 +40,59 @@ INSIDE: Final = "/run/tidegate"
 NOBODY: Final = "65534:65534"
 GRACE: Final = 30.0  # seconds a relay waits for the next owner
 CHANNEL: Final = "channel"
+_SERVED: Final = ((GATE, PROXY), (CAUGHT, CARRIED), (LOOKUP, STREAMS), (TOLD, inside.TOLD))
 _PATIENCE = 60.0  # seconds for the way to open, on a machine that starts much at once
 _LOOK = 1.0  # seconds between looks whether the relay still runs
 _WHY = 300
 
 
 class Sockets:
-    """The two sockets of one task, in a folder that a container can be given. `close` gives them back."""
+    """The sockets of one task, in a folder that a container can be given. `close` gives them back.
 
-    def __init__(self, folder: str) -> None:
+    `captured`: the gate has some for what is captured, too.
+    """
+
+    def __init__(self, folder: str, *, captured: bool = False) -> None:
         self.folder = os.path.join(folder, CHANNEL)
+        self._served = _SERVED if captured else _SERVED[:1]
         os.mkdir(self.folder)
         os.chmod(self.folder, 0o755)  # noqa: S103 - what leads to it is private
-        self.gate = _listen(self.folder, NAMES[GATE])
+        self.gate = [_listen(self.folder, NAMES[kind]) for kind, _ in self._served]
         self.life = _listen(self.folder, NAMES[LIFE])
 
     def deliver(self, deliver: Callable[[TaskSockets], None]) -> None:
-        """Hand the gate its socket, and keep no copy of it."""
-        with self.gate:
-            deliver(TaskSockets((PROXY,), (self.gate.fileno(),)))
+        """Hand the gate its sockets, and keep no copy of them."""
+        try:
+            deliver(TaskSockets(tuple(role for _, role in self._served), tuple(one.fileno() for one in self.gate)))
+        finally:
+            self._close_gate()
 
     def deliver_again(self, deliver: Callable[[TaskSockets], None]) -> None:
-        """Make the gate's socket anew, in the place of the one that is gone with who served it; also in a child.
+        """Make the gate's sockets anew, in the place of those that are gone with who served them; also in a child.
 
         Raises:
             StartError: when it cannot be made, or who serves it does not refuse what is never allowed.
         """
-        name = NAMES[GATE]
-        try:
-            os.unlink(os.path.join(self.folder, name))
-            self.gate = _listen(self.folder, name)
-        except OSError as error:
-            raise StartError(f"{self.folder}/{name} cannot be made: {error.strerror}", code="listener") from None
+        self.gate = []
+        for kind, _ in self._served:
+            name = NAMES[kind]
+            try:
+                os.unlink(os.path.join(self.folder, name))
+                self.gate.append(_listen(self.folder, name))
+            except OSError as error:
+                self._close_gate()
+                raise StartError(f"{self.folder}/{name} cannot be made: {error.strerror}", code="listener") from None
         self.deliver(deliver)
-        check_refused(_ask(self.folder, name))
+        check_refused(_ask(self.folder, NAMES[GATE]))
 
     def close(self) -> None:
         """Give them back."""
-        self.gate.close()
+        self._close_gate()
         self.life.close()
+
+    def _close_gate(self) -> None:
+        for one in self.gate:
+            one.close()
 
 
 def _listen(folder: str, name: str) -> socket.socket:
@@ -90,10 +105,10 @@ def check_wishes(way: Way, transport: str) -> None:
     Raises:
         StartError: for what only `enter` can have; nothing weaker is done in its place (HLD-7).
     """
-    if way.capture != OFF:
+    if way.capture not in (OFF, ON):
         raise StartError(
-            f"connections cannot be captured with transport {transport}",
-            fix="--capture off, with programs that know a proxy; or --transport enter",
+            f"--capture {way.capture} does not work with --transport {transport}",
+            fix="--capture on, or --transport enter",
             code="transport-capture",
         )
     if way.published:
@@ -103,9 +118,16 @@ def check_wishes(way: Way, transport: str) -> None:
 
 
 def make(
-    engine: Engine, way: Way, part: str, words: Sequence[str], options: Sequence[str], *, user: str = NOBODY
+    engine: Engine,
+    way: Way,
+    part: str,
+    words: Sequence[str],
+    options: Sequence[str],
+    *,
+    user: str = NOBODY,
+    rules: bool = False,
 ) -> str:
-    """Make a container of the relay's image, and start it; its id.
+    """Make a container of the relay's image, and start it; its id. `rules`: it makes those of a network.
 
     Raises:
         StartError: when the image is missing (the line names what makes it), or the engine cannot.
@@ -113,7 +135,7 @@ def make(
     labels = {**way.labels, LABEL_PART: part}
     whole = [
         *("--name", f"{way.name}-{part}", "--read-only", "--user", user, "--entrypoint", "", "--restart", "no"),
-        *confining(engine, way.folder),
+        *confining(engine, way.folder, rules=rules),
         *(one for name, value in labels.items() for one in ("--label", f"{name}={value}")),
         *options,
     ]

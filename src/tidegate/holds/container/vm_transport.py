@@ -17,13 +17,14 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from tidegate.holds.container import door_link, owner, relay_image, relays
+from tidegate.holds.container import door_link, owner, relay_image, relay_rules, relays
 from tidegate.holds.container.engine import DOCKER, LABEL_OWNER, LABEL_PART
 from tidegate.holds.container.life import Life
-from tidegate.holds.container.relay.words import AUTHORITY, CERTIFICATE
+from tidegate.holds.container.relay.words import AUTHORITY, BY_CARRIER, CAPTURED, CERTIFICATE
 from tidegate.holds.container.relays import PART, Sockets
 from tidegate.holds.container.sweep import sweep_volumes
 from tidegate.holds.container.transport import VM
+from tidegate.holds.inside import OFF
 from tidegate.model.errors import StartError
 
 if TYPE_CHECKING:
@@ -48,9 +49,8 @@ _HOSTS: Final = {"docker": "host.docker.internal", "podman": "host.containers.in
 class Carried:
     """An open way through two relays."""
 
-    name_server = ""
-
     def __init__(self, engine: Engine, way: Way) -> None:
+        self.name_server = relay_rules.name_server(way)
         self.network: tuple[str, ...] = ()
         self.descriptor = -1
         self.kept: tuple[int, ...] = ()
@@ -91,7 +91,7 @@ class VmTransport:
     """See the head of the file. `image` is the relays', '' for ours; `life` a certificate's, `grace` a relay's."""
 
     name = VM
-    captures = False
+    captures = True
 
     def __init__(self, image: str = "", life: float = 0.0, grace: float = relays.GRACE) -> None:
         self._image = image
@@ -131,7 +131,8 @@ class VmTransport:
         return channel
 
     def _open(self, engine: Engine, way: Way, channel: Carried, deliver: Callable[[TaskSockets], None]) -> None:
-        channel.sockets = sockets = Sockets(way.folder)
+        captured = way.capture != OFF
+        channel.sockets = sockets = Sockets(way.folder, captured=captured)
         sockets.deliver(deliver)
         channel.route = self._certify(way, channel, sockets.folder)
         name = f"{way.name}-channel"
@@ -143,10 +144,13 @@ class VmTransport:
         options += relays.mount("bind", channel.keys, KEYS, readonly=True)
         words = ("far", relays.INSIDE, f"{host}:{channel.route.port}", KEYS, str(self._grace))
         channel.carrier = relays.make(engine, way, CARRIER, words, options, user="0:0")
-        near = ("worker", relays.INSIDE, str(way.port), str(self._grace))
+        words = ("worker", relays.INSIDE, str(way.port), str(self._grace), BY_CARRIER)
+        near = (*words, CAPTURED) if captured else words
         options = ["--network", "none", *relays.mount("volume", name, relays.INSIDE, readonly=True)]
         channel.relay = relays.make(engine, way, PART, near, options)
         channel.network = ("--network", f"container:{channel.relay}")
+        if captured:
+            relay_rules.lay(engine, way, channel.relay)
         try:
             channel.wire = relays.wait_for_life(engine, sockets, [(channel.relay, PART), (channel.carrier, CARRIER)])
         except StartError as error:
@@ -157,6 +161,8 @@ class VmTransport:
         check_apart(engine, channel.relay, channel.carrier, name)
         if way.selftest:
             relays.ask_gate(engine, channel.relay, way.port)
+            if captured:
+                relay_rules.prove(engine, way, channel.relay)
 
     def _certify(self, way: Way, channel: Carried, folder: str) -> Route:
         try:

@@ -22,7 +22,9 @@ from tidegate.gate.marks import Marks
 from tidegate.holds.container import door_link
 from tidegate.holds.container.certificates import open_authority
 from tidegate.holds.container.door_link import LOG, Route, register
-from tidegate.holds.container.relay.words import AUTHORITY, CERTIFICATE, SERVER_NAME
+from tidegate.holds.container.relay.ends import Framed, Plain, connect_unix
+from tidegate.holds.container.relay.pairs import Loop, Pair
+from tidegate.holds.container.relay.words import AUTHORITY, CERTIFICATE, GATE, SERVER_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +44,8 @@ class World:
         self.routes: list[Route] = []
         self.processes: list[subprocess.Popen[Any]] = []
         self.sockets: list[socket.socket] = []
+        self.threads: list[threading.Thread] = []
+        self.closing = threading.Event()
 
     def folder(self, task: str) -> Path:
         """The folder of a task's sockets."""
@@ -96,11 +100,22 @@ class World:
 
     def client(self, folder: Path) -> socket.socket:
         """Connect as the first relay does."""
-        sock = socket.socket(socket.AF_UNIX)
-        sock.settimeout(PATIENCE)
-        sock.connect(str(folder / "gate.sock"))
-        self.sockets.append(sock)
-        return sock
+        ours, theirs = socket.socketpair()
+        ours.settimeout(PATIENCE)
+        self.sockets.append(ours)
+        far = Framed(connect_unix(str(folder / "gate.sock")), None, GATE)
+
+        def move() -> None:
+            loop = Loop()
+            Pair(loop, Plain(theirs), far)
+            while loop.pairs and not self.closing.is_set():
+                loop.turn(0.05)
+            loop.close()
+
+        thread = threading.Thread(target=move)
+        self.threads.append(thread)
+        thread.start()
+        return ours
 
     def log(self) -> list[str]:
         """Why connections were refused."""
@@ -134,6 +149,9 @@ class World:
             process.wait(PATIENCE)
             assert process.stdout is not None
             process.stdout.close()
+        self.closing.set()
+        for thread in self.threads:
+            thread.join(PATIENCE)
         for sock in self.sockets:
             sock.close()
         for process in door_link._started:

@@ -106,18 +106,20 @@ def test_the_containerfile_has_the_program_where_tidegate_looks_for_it() -> None
     """HLD-4: an image made by it is started as ours is."""
     path = os.path.join(os.path.dirname(relay_image.__file__), "Containerfile")
     with open(path, encoding="utf-8") as file:
-        lines = file.read().splitlines()
+        lines = [line for line in file.read().splitlines() if not line.startswith("#")]
     assert lines[0].startswith("FROM ")
     built = {}
-    here = os.path.dirname(relay_image.__file__)
+    context = os.path.dirname(os.path.dirname(os.path.dirname(relay_image.__file__)))
     for line in lines[1:]:
-        word, source, place = line.split()
+        word, *sources, place = line.split()
         assert word == "COPY"
-        found = os.path.join(here, source)
-        names = [name for name in os.listdir(found) if name.endswith(".py")] if os.path.isdir(found) else [""]
-        for name in names:
-            with open(os.path.join(found, name).rstrip("/"), "rb") as program:
-                built[os.path.join(place, name).rstrip("/")] = program.read()
+        for source in sources:
+            found = os.path.join(context, source)
+            names = [name for name in os.listdir(found) if name.endswith(".py")] if os.path.isdir(found) else [""]
+            for name in names:
+                to = os.path.join(place, os.path.basename(source)) if place.endswith("/") else os.path.join(place, name)
+                with open(os.path.join(found, name).rstrip("/"), "rb") as program:
+                    built[to.rstrip("/")] = program.read()
     wanted = {f"{relay_image.PROGRAM}/{path}": content for path, content in relay_image.program().items()}
     assert {path: content for path, content in built.items() if path in wanted} == wanted
     assert set(built) - set(wanted) == {f"{relay_image.PROGRAM}/tidegate/holds/container/relay/__main__.py"}

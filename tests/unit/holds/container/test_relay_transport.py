@@ -9,9 +9,9 @@ from tidegate.holds.container.engine import Engine
 from tidegate.holds.container.relay_transport import RelayTransport
 
 
-def test_it_captures_nothing() -> None:
-    """HLD-6: the hold has to know, and refuses a harness that knows no proxy by that."""
-    assert (RelayTransport().name, RelayTransport().captures) == ("relay", False)
+def test_it_captures() -> None:
+    """HLD-6: the hold has to know."""
+    assert (RelayTransport().name, RelayTransport().captures) == ("relay", True)
 
 
 @pytest.mark.parametrize("why", ["EACCES", "ENOENT", "ECONNREFUSED"])

@@ -13,9 +13,9 @@ from tidegate.holds.container import relay_image, relays
 from tidegate.holds.container.engine import Engine
 from tidegate.holds.container.relay.ends import connect_unix
 from tidegate.holds.container.relay.roles import check
-from tidegate.holds.container.relay.words import NAMES
+from tidegate.holds.container.relay.words import GATE, LIFE, NAMES
 from tidegate.holds.container.transport import Way
-from tidegate.holds.inside import OFF, ON, PORTS, PROXY
+from tidegate.holds.inside import CARRIED, OFF, ON, PORTS, PROXY, STREAMS, TOLD
 from tidegate.model.errors import StartError
 
 if TYPE_CHECKING:
@@ -35,10 +35,26 @@ def test_a_task_has_two_sockets_that_any_user_of_its_container_can_open(tmp_path
     folder.mkdir(0o700)
     sockets = relays.Sockets(str(folder))
     try:
-        for name in NAMES.values():
+        assert sorted(os.listdir(folder / "channel")) == ["gate.sock", "life.sock"]
+        for name in (NAMES[GATE], NAMES[LIFE]):
             assert stat.S_IMODE(os.stat(folder / "channel" / name).st_mode) == 0o666
         assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
         assert check(str(sockets.folder)) == 1  # the path is too long for connect(2); a container's is not
+    finally:
+        sockets.close()
+
+
+def test_where_connections_are_captured_the_gate_has_a_socket_for_each_kind(tmp_path: Path) -> None:
+    """HLD-6: each with its role; a next gate gets all of them anew, in the same places."""
+    sockets = relays.Sockets(str(tmp_path), captured=True)
+    got: list[tuple[str, ...]] = []
+    try:
+        assert sorted(os.listdir(tmp_path / "channel")) == sorted(NAMES.values())
+        sockets.deliver(lambda one: got.append(one.roles))
+        with pytest.raises(StartError) as caught:  # who takes them and goes refuses nothing
+            sockets.deliver_again(lambda one: got.append(one.roles))
+        assert caught.value.code == "self-test"
+        assert got == [(PROXY, CARRIED, STREAMS, TOLD)] * 2
     finally:
         sockets.close()
 
@@ -63,7 +79,6 @@ def test_the_gate_gets_its_socket_and_nobody_keeps_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "code"),
     [
-        ({"capture": ON}, "transport-capture"),
         ({"capture": PORTS}, "transport-capture"),
         ({"published": (80,)}, "transport-publish"),
     ],
@@ -71,6 +86,7 @@ def test_the_gate_gets_its_socket_and_nobody_keeps_it(tmp_path: Path) -> None:
 def test_what_a_relay_does_not_carry_is_refused(tmp_path: Path, more: dict[str, Any], code: str) -> None:
     """HLD-7: by name, with what to write instead; the neighbour wants none of it."""
     relays.check_wishes(way(tmp_path), "relay")
+    relays.check_wishes(way(tmp_path, capture=ON), "relay")
     with pytest.raises(StartError) as caught:
         relays.check_wishes(way(tmp_path, **more), "relay")
     assert caught.value.code == code

@@ -120,4 +120,4 @@ def test_without_a_state_folder_there_is_no_authority(tmp_path: Path) -> None:
     with pytest.raises(StartError) as caught:
         VmTransport().open(Known("docker"), way, lambda _sockets: None)
     assert caught.value.code == "authority"
-    assert (VmTransport().name, VmTransport().captures) == ("vm", False)
+    assert (VmTransport().name, VmTransport().captures) == ("vm", True)

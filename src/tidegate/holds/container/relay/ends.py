@@ -1,4 +1,4 @@
-"""One end of a connection: a plain socket, or one that speaks in frames over TLS (see __init__.py)."""
+"""One end of a connection: a plain socket, or one that speaks in frames, over TLS or not (see __init__.py)."""
 
 from __future__ import annotations
 
@@ -62,25 +62,31 @@ class Plain:
 
 
 class Framed:
-    """One end of a connection over TLS: it is connected, shakes hands, and speaks in frames.
+    """One end of a connection in frames: it is connected, shakes hands where it speaks TLS, and says what it wants.
 
-    `raw` is connecting or connected; `wrap` makes it speak TLS, without a handshake. `wanted` is what the side that
-    calls wants. The side that was called reads that with `word`, and says `open` once it can be had.
+    `raw` is connecting or connected; `wrap` makes it speak TLS, without a handshake; without one it does not. `wanted`
+    is what the side that calls wants. The side that was called reads that with `word`, and says `open` once it can be
+    had.
     """
 
-    def __init__(self, raw: socket.socket, wrap: Callable[[socket.socket], ssl.SSLSocket], wanted: bytes = b"") -> None:
-        import ssl
-
+    def __init__(
+        self, raw: socket.socket, wrap: Callable[[socket.socket], ssl.SSLSocket] | None, wanted: bytes = b""
+    ) -> None:
         raw.setblocking(False)
         self.fd = raw.fileno()
         self.sock = raw
+        self._connected = False
         self._tls: ssl.SSLSocket | None = None
         self._shaken = False
         self._open = False
         self._wrap = wrap
         self._in = bytearray()
         self._out = bytearray(_frame(wanted) if wanted else b"")
-        self._later = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
+        self._later: tuple[type[OSError], ...] = (BlockingIOError,)
+        if wrap is not None:
+            import ssl
+
+            self._later = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
     def is_ready(self) -> bool:
         """Go on with what comes before the bytes; whether they can flow.
@@ -104,15 +110,19 @@ class Framed:
             OSError: when it cannot be connected, the handshake fails, or the other side leaves.
         """
         try:
-            if self._tls is None:
+            if not self._connected:
                 _raise_error_of(self.sock)
-                self._tls = self.sock = self._wrap(self.sock)  # takes the descriptor over
-            if not self._shaken:
+                self._connected = True
+                if self._wrap is not None:
+                    self._tls = self.sock = self._wrap(self.sock)  # takes the descriptor over
+            if self._tls is not None and not self._shaken:
                 self._tls.do_handshake()
                 self._shaken = True
             self._flush()
             return self._frame()
-        except (*self._later, BlockingIOError):
+        except BlockingIOError:
+            return None
+        except self._later:
             return None
 
     def open(self) -> None:
@@ -212,8 +222,8 @@ def _raise_error_of(sock: socket.socket) -> None:
         raise BlockingIOError from None
 
 
-def connect_unix(path: str) -> socket.socket:
-    """Return a connection to a unix socket.
+def connect_unix(path: str, name: bytes = b"") -> socket.socket:
+    """Return a connection to a unix socket. `name` is what whoever accepts it sees its end called.
 
     Raises:
         OSError: when nobody is there, or the queue is full.
@@ -221,6 +231,8 @@ def connect_unix(path: str) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
+        if name:
+            sock.bind(name)
         sock.connect(path)
     except OSError:
         sock.close()

@@ -8,12 +8,26 @@ import time
 from contextlib import suppress
 
 from tidegate.holds.container.relay.ends import Framed, listen_unix
-from tidegate.holds.container.relay.pairs import Door, Loop
-from tidegate.holds.container.relay.words import AGAIN, AUTHORITY, CERTIFICATE, NAMES, SERVER_NAME, alone, say
+from tidegate.holds.container.relay.pairs import Caller, Door, Loop
+from tidegate.holds.container.relay.words import (
+    AGAIN,
+    AUTHORITY,
+    CERTIFICATE,
+    FRAMED,
+    MOST,
+    NAMES,
+    SERVER_NAME,
+    CutError,
+    alone,
+    say,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Callable
+
+    from tidegate.holds.container.relay.ends import Plain
 
 
 class Far:
@@ -32,12 +46,15 @@ class Far:
         context.load_cert_chain(os.path.join(keys, CERTIFICATE))
         self._context = context
         self._doors = [
-            Door(self.loop, listen_unix(os.path.join(folder, name)), kind, self.dial) for kind, name in NAMES.items()
+            (_FramedDoor if kind in FRAMED else Door)(
+                self.loop, listen_unix(os.path.join(folder, name)), kind, self.dial
+            )
+            for kind, name in NAMES.items()
         ]
         say("tidegate-relay 1 listening")
 
-    def dial(self, kind: bytes) -> Framed:
-        """Return a connection to the listener; it is open later.
+    def dial(self, kind: bytes, name: bytes) -> Framed:
+        """Return a connection to the listener; it is open later. `name` is where a captured one was going.
 
         Raises:
             OSError: when it cannot even be tried.
@@ -57,7 +74,7 @@ class Far:
             raw.close()
             self._address = None
             raise
-        return Framed(raw, self._wrap, kind)
+        return Framed(raw, self._wrap, kind + name)
 
     def _wrap(self, raw: socket.socket) -> ssl.SSLSocket:
         return self._context.wrap_socket(raw, server_hostname=SERVER_NAME, do_handshake_on_connect=False)
@@ -67,6 +84,36 @@ class Far:
         if any(getattr(pair, "is_open", False) for pair in self.loop.pairs):
             self._left = time.monotonic()
         return time.monotonic() - self._left
+
+
+class _FramedDoor(Door):
+    """One whose callers say in a frame what they want, so that what was cut differs from what has ended."""
+
+    def enter(self, sock: socket.socket) -> None:
+        """Have it say so."""
+        if len(self.loop.pairs) >= MOST:
+            sock.close()
+        else:
+            _Near(self.loop, Framed(sock, None), self.kind, self.dial)
+
+
+class _Near(Caller):
+    """A connection of the relay beside the worker."""
+
+    def __init__(self, loop: Loop, end: Framed, kind: bytes, dial: Callable[[bytes, bytes], Plain | Framed]) -> None:
+        self._kind = kind
+        self._dial = dial
+        super().__init__(loop, end)
+
+    def arrived(self, word: bytes) -> Plain | Framed:
+        """Lead it to the listener.
+
+        Raises:
+            OSError: when it wants something else, or that cannot be tried.
+        """
+        if word[:1] != self._kind:
+            raise CutError(0, "it wants what there is not")
+        return self._dial(self._kind, word[1:])
 
 
 def serve(relay: Far, grace: float) -> int:

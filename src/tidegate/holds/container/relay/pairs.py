@@ -133,6 +133,62 @@ class Pair:
                 end.close(cut=cut)
 
 
+class Caller:
+    """A connection whose other side has not said yet what it wants; until it does, it is held like a pair."""
+
+    def __init__(self, loop: Loop, end: Framed) -> None:
+        self.deadline: float | None = time.monotonic() + PATIENCE
+        self.end = end
+        self._loop = loop
+        self._closed = False
+        loop.pairs.add(self)
+        loop.watch(end.fd, self, EDGES)
+        self.ready(0, 0)
+
+    def arrived(self, word: bytes) -> Plain | Framed:
+        """Return the other end of what is wanted.
+
+        Raises:
+            OSError: when there is none.
+        """
+        raise NotImplementedError
+
+    def joined(self, pair: Pair) -> None:
+        """It is a pair from now on."""
+
+    def refused(self, error: OSError) -> None:
+        """It cannot be had."""
+
+    def ready(self, _fd: int, _mask: int) -> None:
+        """Go on, as far as it goes."""
+        if self._closed:
+            return
+        try:
+            word = self.end.word()
+            if word is None:
+                return
+            far = self.arrived(word)
+        except OSError as error:
+            self.refused(error)
+            self.close(cut=True)
+            return
+        self.forget()
+        self.end.open()
+        self.joined(Pair(self._loop, self.end, far))
+
+    def forget(self) -> None:
+        """It is held no longer."""
+        self._closed = True
+        self._loop.pairs.discard(self)
+
+    def close(self, *, cut: bool) -> None:
+        """Close it."""
+        if not self._closed:
+            self.forget()
+            self._loop.forget(self.end.fd)
+            self.end.close(cut=cut)
+
+
 class Loop:
     """Sockets and what they belong to, on one thread."""
 
@@ -177,14 +233,22 @@ class Loop:
 
 
 class Door:
-    """A listening socket whose connections go where `dial` leads."""
+    """A listening socket whose connections go where `dial` leads: it is given the kind, and what `name` says of one."""
 
-    def __init__(self, loop: Loop, sock: socket.socket, kind: bytes, dial: Callable[[bytes], Plain | Framed]) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        sock: socket.socket,
+        kind: bytes,
+        dial: Callable[[bytes, bytes], Plain | Framed],
+        name: Callable[[socket.socket], bytes] | None = None,
+    ) -> None:
         sock.setblocking(False)
-        self._loop = loop
+        self.loop = loop
+        self.kind = kind
+        self.dial = dial
         self._sock = sock
-        self._kind = kind
-        self._dial = dial
+        self._name = name
         loop.watch(sock.fileno(), self, IN)
 
     def ready(self, _fd: int, _mask: int) -> None:
@@ -194,15 +258,19 @@ class Door:
         except OSError:
             time.sleep(0.01)  # out of descriptors: never at full speed
             return
+        self.enter(sock)
+
+    def enter(self, sock: socket.socket) -> None:
+        """Lead who came to where it goes."""
         near = Plain(sock)
         try:
-            if len(self._loop.pairs) >= MOST:
+            if len(self.loop.pairs) >= MOST:
                 raise ConnectionRefusedError
             if sock.family != socket.AF_UNIX:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)  # also where this process is killed
-            far = self._dial(self._kind)
+            far = self.dial(self.kind, self._name(sock) if self._name is not None else b"")
         except OSError:
             near.close(cut=True)
         else:
-            Pair(self._loop, near, far)
+            Pair(self.loop, near, far)

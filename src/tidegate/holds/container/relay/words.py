@@ -5,8 +5,12 @@ from __future__ import annotations
 import select
 import sys
 
-GATE, LIFE, OPEN, SHUT = b"G", b"L", b"+", b"-"
-NAMES = {GATE: "gate.sock", LIFE: "life.sock"}
+GATE, LIFE, CAUGHT, LOOKUP, TOLD, OPEN, SHUT = b"G", b"L", b"C", b"D", b"T", b"+", b"-"
+NAMES = {GATE: "gate.sock", LIFE: "life.sock", CAUGHT: "caught.sock", LOOKUP: "lookup.sock", TOLD: "told.sock"}
+FRAMED = (GATE, CAUGHT)
+"""What is led to a carrier in frames: what breaks off is reset, and does not merely end."""
+BY_CARRIER = "by-carrier"  # the word that has it led so
+CAPTURED = "captured"  # the word that has a worker's relay wait for who makes the rules
 CERTIFICATE, AUTHORITY = "task.pem", "ca.pem"
 READY = "tidegate-relay 1 ready"
 SERVER_NAME = "gate.tidegate.internal"  # what the listener's certificate is for, whatever name it is reached by
@@ -14,6 +18,7 @@ ROOM = 1 << 16
 PIECE = 1 << 14  # what one TLS record holds
 MOST = 512  # connections at once; the gate takes half of that
 PATIENCE = 10.0  # seconds to be connected
+RULES = 60.0  # seconds for who makes the rules to come
 LINGER = 5.0  # seconds for a side that still sends to read the last answer
 AGAIN = 0.5  # seconds between tries for the owner, and between signs of life of who moves
 STOPPED = 2.0  # seconds without such a sign after which it was stopped

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 
 def test_what_is_said_is_told_apart() -> None:
     """HLD-4: one byte each; what is wanted has a socket of its own, and what is answered has none."""
-    said = (words.GATE, words.LIFE, words.OPEN, words.SHUT)
+    said = (words.GATE, words.LIFE, words.CAUGHT, words.LOOKUP, words.TOLD, words.OPEN, words.SHUT)
     assert len(set(said)) == len(said)
     assert {len(one) for one in said} == {1}
-    assert words.NAMES == {words.GATE: "gate.sock", words.LIFE: "life.sock"}
+    assert set(words.NAMES) == set(said[:5])
+    assert len(set(words.NAMES.values())) == 5
+    assert (words.NAMES[words.GATE], words.NAMES[words.LIFE]) == ("gate.sock", "life.sock")
 
 
 def test_a_relay_without_an_owner_says_so(capsys: pytest.CaptureFixture[str]) -> None:
