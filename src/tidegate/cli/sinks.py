@@ -156,7 +156,9 @@ def _known(method: str, path: str) -> Any:
 
 def _line(one: dict[str, Any]) -> str:
     through = f" through {one['proxy']}" if one["proxy"] else ""
-    parts = [f"{one['name']}  {one['kind']} at {one['host']}{through}", f"line {one['position']}", one["state"]]
+    parts = [f"{one['name']}  {one['kind']} at {one['host']}{through}", f"line {one['position']}"]
+    if one["state"] != "behind":
+        parts.append(one["state"])
     if one["lag"]:
         parts.append(f"{one['lag']} behind")
     if one["error"]:

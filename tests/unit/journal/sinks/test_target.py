@@ -190,10 +190,13 @@ def test_a_proxy_that_says_no_is_named_and_quoted_no_further() -> None:
         with pytest.raises(OSError, match="Tunnel connection failed") as raised:
             Target("https://h.test/", b"", **through(proxy, b"me:s3cret")).post(b"", {})
         assert raised.value.strerror == f"through the proxy {proxy.name}: Tunnel connection failed: 403"
-    with pytest.raises(OSError, match=f"through the proxy {proxy.name}: Connection refused"):
-        Target("https://h.test/", b"", **through(proxy)).post(b"", {})
     with pytest.raises(StartError, match="has a name"):
         Target("https://[2001:db8::1]/", b"", **through(proxy))
+    with socket.socket() as bound:  # and listens not: nobody else has the port
+        bound.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{bound.getsockname()[1]}"
+        with pytest.raises(OSError, match=f"through the proxy {place}: Connection refused"):
+            Target("https://h.test/", b"", proxy=proxy_of(f"http://{place}")).post(b"", {})
 
 
 def test_a_certificate_is_shown_under_tls(serve: Callable[..., int]) -> None:
