@@ -288,6 +288,31 @@ def careless_gate(_order: dict[str, Any]) -> None:
 
 
 @switch
+def careless_tools(_order: dict[str, Any]) -> None:
+    """Tools that take whatever comes, by any name, and give their programs all there is."""
+    from tidegate.tools import calls, http, program
+
+    run = program.run
+
+    def careless(argv: Any, executable: str, data: bytes, environ: Any, **how: Any) -> Any:
+        text = str(json.loads(data).get("text"))
+        return run([*argv, text], executable, data, environ, **how | {"names": tuple(environ)})
+
+    program.run = careless
+    calls.fault = lambda _schema, _value: ""
+    calls.read = lambda data, _most: json.loads(data)
+    http.Conversation._route = lambda self, _head, _path: next(iter(self._tools.values()))
+
+
+@switch
+def no_tools(_order: dict[str, Any]) -> None:
+    """A task that was given none."""
+    from tidegate.doctor.escapes import held
+
+    held.with_tools = lambda _order, _tools, _link, act: act()
+
+
+@switch
 def no_listener(_order: dict[str, Any]) -> None:
     """A filter that lets every call through, and nobody who answers for any."""
     from tidegate.holds import capabilities, confine, seccomp

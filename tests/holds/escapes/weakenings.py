@@ -44,6 +44,16 @@ WEAKENINGS = (
         """,
     ),
     Weakening(
+        ("careless_tools",),
+        NETNS,
+        "ordinary",
+        """
+        a_tool_that_was_not_given a_way_to_another_tool words_that_a_tool_does_not_take a_key_twice
+        words_like_options_of_a_tool what_a_tool_is_run_with
+        """,
+    ),
+    Weakening(("no_tools",), NETNS, "ordinary", "a_tool_of_its_own"),
+    Weakening(
         ("forwarding_resolver",),
         CAPTURED,
         "ordinary",

@@ -25,6 +25,9 @@ from tidegate.runtime.gate_link import GateLink
 from tidegate.runtime.guarded import guarded_files
 from tidegate.runtime.signals import SignalInbox
 from tidegate.runtime.task import Order, run_behind_gate, run_without_gate
+from tidegate.runtime.tool_link import with_tools
+from tidegate.tools.declaration import Tool
+from tidegate.tools.schema import normal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +44,15 @@ CARRIES_THE_PROXY_ONLY = ("relay", "vm")
 HOLDS = {NETNS: NETNS, CAPTURED: NETNS, OFFLINE: OFFLINE, OPEN: OPEN, UID: UID, LANDLOCK: LANDLOCK}
 ALLOWED = ("good.test", "*.wild.test")
 """What the policy of the trial lets through: names that only the small internet knows."""
+
+
+TELLS = """\
+import json, os, sys
+fds = sorted(fd for fd in range(64) if os.path.exists(f"/proc/self/fd/{fd}"))
+about = {"argv": sys.argv[1:], "env": [name for name in os.environ if name != "LC_CTYPE"], "fds": fds}
+print(json.dumps(about | {"cwd": os.getcwd(), "text": json.load(sys.stdin)["text"]}))
+"""
+"""The program of the trial's tool. Python itself may set LC_CTYPE."""
 
 
 class _Announced:
@@ -157,12 +169,26 @@ def _later(wishes: dict[str, Any]) -> Guarded:
     return guarded_files(environ, wishes["folder"], (wishes["person"],))
 
 
+def _tools() -> tuple[Tool, ...]:
+    """The tool of the trial, which tells how it is run."""
+    takes = normal(
+        {"type": "object", "properties": {"text": {"type": "string", "maxLength": 100}}, "required": ["text"]}
+    )
+    command = (os.path.realpath(sys.executable), "-I", "-c", TELLS)
+    return (Tool("tells", command, "Tell how it is run.", takes, "the trial", timeout_seconds=30.0),)
+
+
 def _behind_gate(wishes: dict[str, Any], order: Order, hold: Hold, stdio: Any, inbox: SignalInbox) -> Ended:
     warnings: list[str] = []
     link = GateLink(warnings.append)
     try:
         allowed = (*ALLOWED, *wishes["services"])
         policy = join(command_line(allow=allowed, profile="closed"))
-        return run_behind_gate(order, policy, hold, link, stdio, inbox, time.time)  # noqa: TID251 (the clock comes in here)
+        clock = time.time  # noqa: TID251 (the clock comes in here)
+        state = os.path.join(os.path.dirname(wishes["log"]), "state")  # where no task sees what a tool leaves
+        keeps = order.replace(state=state)
+        return with_tools(
+            keeps, _tools(), link, lambda: run_behind_gate(order, policy, hold, link, stdio, inbox, clock)
+        )
     finally:
         link.close()

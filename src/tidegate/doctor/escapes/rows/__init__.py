@@ -23,6 +23,7 @@ from tidegate.doctor.escapes.rows import (
     shared_files,
     shared_network,
     shared_processes,
+    tool_calls,
     unix_sockets,
     users,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "shared_files",
     "shared_network",
     "shared_processes",
+    "tool_calls",
     "unix_sockets",
     "users",
 ]
