@@ -42,7 +42,11 @@ class Program:
         self._labels: dict[str, int] = {}
 
     def label(self, name: str) -> None:
-        """The next instruction is called `name`."""
+        """The next instruction is called `name`.
+
+        Raises:
+            ValueError: where another one is.
+        """
         if name in self._labels:
             raise ValueError(f"label twice: {name}")
         self._labels[name] = len(self._code)

@@ -106,7 +106,12 @@ def _connect(wire: int, address: bytes) -> int:
 
 
 def field(thread: int, name: str) -> list[int]:
-    """The numbers of one line of a process's status."""
+    """The numbers of one line of a process's status.
+
+    Raises:
+        RefusedError: ESRCH where there is no such line.
+        OSError: where the process has ended.
+    """
     with open(f"/proc/{thread}/status", encoding="utf-8", errors="replace") as file:
         for line in file:
             if line.startswith(name + ":"):

@@ -84,6 +84,10 @@ def hold_in_place(pins: Iterable[tuple[str, str]], masks: Masks) -> None:
     """Put a mount on each of these names, in copies that are read-only and out of sight.
 
     Must run when what is not to be seen is covered, and /proc: copies of folders bring that along.
+
+    Raises:
+        StartError: where a name leads to what is out of sight, so that nothing can be put on it.
+        OSError: where a folder cannot be copied.
     """
     shown: dict[str, str] = {}
     for folder, name in pins:

@@ -62,7 +62,11 @@ class Key:
         self.private, self.point, self._sign = _by_openssl() or _by_library()
 
     def sign(self, data: bytes) -> bytes:
-        """Return the ECDSA signature of the data with SHA-256, as DER (RFC 3279 section 2.2.3)."""
+        """Return the ECDSA signature of the data with SHA-256, as DER (RFC 3279 section 2.2.3).
+
+        Raises:
+            OpenSSLError: where libcrypto made none.
+        """
         return self._sign(data)
 
 

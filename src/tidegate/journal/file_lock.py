@@ -25,7 +25,11 @@ class FileLock:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
 
     def take(self, patience: float) -> None:
-        """Hold it, after at most `patience` seconds. Not for two threads at once."""
+        """Hold it, after at most `patience` seconds. Not for two threads at once.
+
+        Raises:
+            OSError: EBUSY where others held it all the time, or what flock(2) says.
+        """
         late = monotonic() + patience
         while True:
             try:

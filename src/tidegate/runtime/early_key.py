@@ -48,7 +48,11 @@ class EarlyKey:
         return self._both()[1]
 
     def sign(self, data: bytes) -> bytes:
-        """Return the signature of the data, as DER."""
+        """Return the signature of the data, as DER.
+
+        Raises:
+            ChannelClosedError: where the process that has the key ended first.
+        """
         made = self._both()
         if self._own is None:
             try:

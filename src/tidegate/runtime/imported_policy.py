@@ -86,7 +86,11 @@ class _Registries:
         self._suffixes: Suffixes | None = None
 
     def is_suffix(self, name: str) -> bool:
-        """Whether anybody may register below a name: `com`, `co.uk`, a top level that nobody knows."""
+        """Whether anybody may register below a name: `com`, `co.uk`, a top level that nobody knows.
+
+        Raises:
+            StartError: where the list of such names cannot be read.
+        """
         from tidegate.runtime.suffix_list import load_suffixes
 
         if self._suffixes is None:

@@ -48,7 +48,11 @@ class OutputFile:
             ) from None
 
     def write(self, text: str) -> None:
-        """Put `text` in place of whatever bears the name now."""
+        """Put `text` in place of whatever bears the name now.
+
+        Raises:
+            TidegateError: where it cannot be written.
+        """
         data = text.encode()
         try:
             if self._special >= 0:
@@ -83,7 +87,11 @@ def status_text(source: str, status: int, signal: int, what: str) -> str:
 
 
 def check_streams(protected: tuple[str, ...]) -> None:
-    """Refuse a protected file as a standard stream: by its descriptor a task could open it again for writing."""
+    """Refuse a protected file as a standard stream: by its descriptor a task could open it again for writing.
+
+    Raises:
+        StartError: where one is.
+    """
     folders = [os.path.realpath(path) for path in protected]
     for fd, name in enumerate(("input", "output", "error")):
         try:

@@ -129,7 +129,11 @@ class Store(Protocol):
         """Return tasks, the newest first; of those older than the task `before`; only living or only ended ones."""
 
     def change_task(self, id: str, **changes: Any) -> TaskRecord | None:  # noqa: A002 - likewise
-        """Change name, phase, wait_seconds, network, owner_pid, operator of a living task; None where it has ended."""
+        """Change name, phase, wait_seconds, network, owner_pid, operator of a living task; None where it has ended.
+
+        Raises:
+            TypeError: for another field, or none.
+        """
 
     def end_task(self, id: str, at: float, outcome: str, connections: int = 0, refused: int = 0) -> bool:  # noqa: A002 - likewise
         """Mark a task as ended, with its counts, and drop its grants; False where it has ended, or never was."""
