@@ -205,6 +205,16 @@ def read_exactly(sock: socket.socket, size: int) -> bytes:
     return got
 
 
+def read_until(sock: socket.socket, mark: bytes) -> bytes:
+    """Read to a mark, with what came behind it."""
+    got = b""
+    while mark not in got:
+        data = sock.recv(65536)
+        assert data, got[-2000:]
+        got += data
+    return got
+
+
 def client_hello(name: str | None = "a.test", alpn: tuple[str, ...] = ()) -> bytes:
     """Return a real ClientHello, as OpenSSL writes it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.gate.inside import answer, get, inside, read_all
-from tests.unit.gate.kit import read_exactly, read_head, wait
+from tests.unit.gate.kit import read_exactly, read_head, read_until, wait
 from tidegate.model.reason import Reason
 from tidegate.model.rule import RuleLimits, only
 from tidegate.model.verdict import How, Verdict
@@ -222,9 +222,7 @@ def test_events_come_as_they_are_sent_and_trailers_travel(lab: Lab, inside: Star
     lab.dns.set("a.test", A=["1.2.3.5"])
     with gate.tunnel("a.test:443") as sock:
         sock.sendall(get("a.test"))
-        rest = b""
-        while b"X-End: yes" not in rest:
-            rest += sock.recv(1000)
+        rest = read_until(sock, b"X-End: yes\r\n\r\n")
         assert rest.count(b"data: ") == 3
         assert rest.endswith(b"0\r\nX-End: yes\r\n\r\n")
 

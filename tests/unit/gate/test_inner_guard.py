@@ -13,7 +13,7 @@ import trustme
 from tests.coded import coded
 from tests.h2_site import H2Site
 from tests.unit.gate.inside import Inside, answer, get, inside, read_all
-from tests.unit.gate.kit import read_head, wait
+from tests.unit.gate.kit import read_head, read_until, wait
 from tidegate.gate import inner_guard
 from tidegate.inspect.model_watch import Guard
 from tidegate.inspect.secrets import Place, Secret, Where
@@ -311,9 +311,7 @@ def test_events_come_as_they_are_sent(lab: Lab, guarded: Start) -> None:
     gate = guarded()
     with gate.tunnel(WHERE) as sock:
         sock.sendall(post(GOOD))
-        got = b""
-        while b"data: 0" not in got and (data := sock.recv(65536)):
-            got += data
+        got = read_until(sock, b"data: 0")
         assert b"text/event-stream" in got
         assert b"data: 1" not in got
 

@@ -15,7 +15,7 @@ import pytest
 import trustme
 
 from tests.unit.gate.inside import READ, answer, get, inside, read_all
-from tests.unit.gate.kit import policy_of, read_exactly, read_head, small, wait
+from tests.unit.gate.kit import policy_of, read_exactly, read_head, read_until, small, wait
 from tests.unit.gate.test_asking import Office
 from tests.unit.gate.test_inner_exchange import SWITCH
 from tidegate.addresses.surroundings import Surroundings
@@ -653,9 +653,7 @@ def test_an_answer_that_goes_on_holds_it(lab: Lab, inside: Start) -> None:
     gate = inside(WHERE)
     with silent(gate, origin) as sock:
         sock.sendall(get("a.test"))
-        got = b""
-        while not got.endswith(b"X-End: yes\r\n\r\n"):
-            got += sock.recv(65536)
+        got = read_until(sock, b"X-End: yes\r\n\r\n")
         assert got.count(b"data: ") == 3
     assert origin.connections == 2
 

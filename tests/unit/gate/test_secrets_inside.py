@@ -14,7 +14,7 @@ import pytest
 
 from tests.coded import Coder, coded
 from tests.unit.gate.inside import answer, get, inside, read_all
-from tests.unit.gate.kit import read_exactly, read_head
+from tests.unit.gate.kit import read_exactly, read_head, read_until
 from tidegate.gate.open_now import open_now
 from tidegate.inspect.secrets import Place, Secret, Where
 from tidegate.model.reason import Reason
@@ -240,10 +240,7 @@ def test_a_coded_answer_leaves_the_connection_in_use(lab: Lab, inside: Start) ->
             assert head.startswith(b"HTTP/1.1 200 ")
             assert b"content-length" not in head.lower()
             if method == "GET":
-                got = b""
-                while not got.endswith(b"\r\n0\r\n\r\n"):
-                    got += sock.recv(1000)
-                assert STANDS in unchunked(got)
+                assert STANDS in unchunked(read_until(sock, b"\r\n0\r\n\r\n"))
     assert (origin.connections, origin.requests) == (1, 3)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.api import raw
 from tests.served import until
-from tests.unit.gate.kit import policy_of
+from tests.unit.gate.kit import policy_of, read_until
 from tidegate.gate.task import GateTask
 from tidegate.gate.tool_door import ToolDoor
 from tidegate.model.reason import Reason
@@ -47,9 +47,7 @@ class Kept:
 
     def answer(self, sock: socket.socket) -> bytes:
         """Answer one request, and return it."""
-        found = b""
-        while b"\r\n\r\n" not in found:
-            found += sock.recv(65536)
+        found = read_until(sock, b"\r\n\r\n")
         sock.sendall(ANSWER)
         return found
 
