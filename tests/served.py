@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from tests.product import PATIENCE, Started
 
@@ -25,6 +25,14 @@ def until(condition: Callable[[], Any], what: object = "it did not happen") -> A
         assert time.monotonic() < end, str(what)
         time.sleep(0.01)
     return found
+
+
+def hear(stream: IO[str] | None, words: str) -> str:
+    """Read lines until one has these words, and return it; an end before that fails the test."""
+    assert stream is not None
+    while words not in (line := stream.readline()):
+        assert line, f"it ended without {words!r}"
+    return line
 
 
 class Served:

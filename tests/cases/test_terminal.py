@@ -152,19 +152,25 @@ def test_a_gate_that_is_killed_or_stopped_ends_the_task_with_70(tmp_path: object
         os.kill(gate, number)
         assert front.wait(PATIENCE) == 70
         assert front.stderr.read().startswith(b"tidegate: the gate is gone; the task's network is cut off")
-        assert not [pid for pid in family if os.path.exists(f"/proc/{pid}")]
+        wait_until(lambda: not [pid for pid in family if os.path.exists(f"/proc/{pid}")], "all of it to end")
 
 
 def is_init(pid: int) -> bool:
     """Whether the process is the first of a PID namespace of its own."""
-    with open(f"/proc/{pid}/status") as file:
-        return next(line for line in file if line.startswith("NSpid")).split()[-1] == "1"
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            return next(line for line in file if line.startswith("NSpid")).split()[-1] == "1"
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # it has ended since
 
 
 def is_watcher(pid: int) -> bool:
     """Whether the process is the one that answers for unix sockets."""
-    with open(f"/proc/{pid}/comm") as file:
-        return file.read() == "tidegate-watch\n"
+    try:
+        with open(f"/proc/{pid}/comm") as file:
+            return file.read() == "tidegate-watch\n"
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # it has ended since
 
 
 def test_a_watcher_that_is_killed_lets_nothing_through(tmp_path: object) -> None:
@@ -182,7 +188,7 @@ def test_a_watcher_that_is_killed_lets_nothing_through(tmp_path: object) -> None
         assert b"connections is gone" in said
         assert b"Function not implemented" in said
         assert front.returncode == 70
-        assert not [pid for pid in family if os.path.exists(f"/proc/{pid}")]
+        wait_until(lambda: not [pid for pid in family if os.path.exists(f"/proc/{pid}")], "all of it to end")
 
 
 def test_nothing_survives_the_front(tmp_path: object) -> None:

@@ -14,7 +14,7 @@ from tests.engines import IMAGE
 from tests.holds.late import NEEDS, PYTHON, serve
 from tests.holds.launcher import PATIENCE
 from tests.product import PYTHON as TOOLS_PYTHON
-from tests.served import Served
+from tests.served import Served, hear
 from tests.tools_kit import called, declare, tool
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ def test_a_container_keeps_its_gate_over_a_restart(launcher: Launcher, lab: Lab,
     try:
         assert launcher.engine(*look, script).count("it is a.test") == 2
         getattr(launcher.server, end)()
-        while "no route" not in attached.stderr.readline():
-            pass
+        hear(attached.stderr, "no route")
         assert "it is a.test" not in launcher.engine(*look, script)
         config = launcher.product.home / ".config" / "tidegate"
         config.mkdir(parents=True, exist_ok=True)
@@ -82,10 +81,6 @@ def test_a_server_that_is_stopped_leaves_nobody_in_it_waiting(launcher: Launcher
     stderr = attached.stderr
     script = "wget -q -O- http://a.test/ 2>&1; unset http_proxy; wget -q -O- http://a.test/ 2>&1; echo over"
 
-    def hear(words: str) -> None:
-        while words not in (line := stderr.readline()):
-            assert line, words
-
     def look() -> str:
         return launcher.engine("exec", container, "sh", "-c", script)
 
@@ -93,16 +88,16 @@ def test_a_server_that_is_stopped_leaves_nobody_in_it_waiting(launcher: Launcher
         assert look().count("it is a.test") == 2
         for number in (signal.SIGCONT, signal.SIGKILL):
             os.kill(launcher.server.pid, signal.SIGSTOP)
-            hear("the server does not answer")
+            hear(stderr, "the server does not answer")
             assert "it is a.test" not in look()
             if number == signal.SIGCONT:
                 os.kill(launcher.server.pid, number)
-                hear("the server answers again")
+                hear(stderr, "the server answers again")
                 assert look().count("it is a.test") == 2
         launcher.server.kill()
-        hear("no route")
+        hear(stderr, "no route")
         launcher.server = Served(launcher.product)
-        hear("again")
+        hear(stderr, "again")
         assert look().count("it is a.test") == 2
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -265,8 +260,7 @@ def test_a_container_has_the_tools_of_its_task(launcher: Launcher) -> None:
     try:
         assert [look()[0][:16], look()[-1]] == ['{"name": "shout"', "HEY"]
         launcher.server.kill()
-        while "no route" not in stderr.readline():
-            pass
+        hear(stderr, "no route")
         launcher.server = Served(product, "--tool", "shout")
         assert "again" in stderr.readline()
         assert [look()[0][:16], look()[-1]] == ['{"name": "shout"', "HEY"]
