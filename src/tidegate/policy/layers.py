@@ -35,7 +35,7 @@ from tidegate.policy.rules import RuleError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import TypeVar
 
     from tidegate.policy.rows import Row
@@ -119,26 +119,16 @@ def join(*layers: PolicyLayer) -> Policy:
     if held:
         notes += (held,)
 
+    def of_preset(use: PresetUse, layer: Layer, shut: frozenset[Phase]) -> Iterable[Row]:
+        return _preset_rows(use, layer, shut, mirrors, registries, never)
+
     rows: list[Row] = []
     if profile is not None:
         for name in PROFILES[profile].presets:
-            rows.extend(_preset_rows(PresetUse(name), Layer.BUILTIN, closed, mirrors, registries, never))
-    for at, layer in enumerate(ordered):
-        replaced = at < first
-        if layer.layer is Layer.REMEMBERED:
-            rows.extend(row for row in layer.rows if row[PHASE] not in {phase.value for phase in closed})
-            continue
-        if layer.layer is Layer.HARNESS:
-            kept = [row for row in layer.rows if row[PHASE] not in {phase.value for phase in closed}]
-            if len(kept) < len(layer.rows):
-                notes += (f"{ordered[first].source} closes the phase in which {layer.source} needs its hosts",)
-            rows.extend(kept)
-            continue
-        rows.extend([row for row in layer.rows if row[VERDICT] == _DENY] if replaced else layer.rows)
-        shut = closed if layer.replaces or layer.layer is not Layer.COMMAND_LINE else frozenset()
-        for use in layer.presets:
-            if not replaced or use.verdict is Verdict.DENY:
-                rows.extend(_preset_rows(use, layer.layer, shut, mirrors, registries, never))
+            rows.extend(of_preset(PresetUse(name), Layer.BUILTIN, closed))
+    more, said = _rows_of(ordered, first, closed, of_preset)
+    rows.extend(more)
+    notes += said
     limits = {name: value for layer in ordered for name, value in layer.limits}
     set_up = [layer for layer in ordered if layer.setup]
     if len(set_up) > 1:
@@ -168,6 +158,32 @@ def join(*layers: PolicyLayer) -> Policy:
         guarded=tuple(dict.fromkeys(place for layer in ordered for place in layer.guarded)),
         registries=registries,
     )
+
+
+def _rows_of(
+    ordered: Sequence[PolicyLayer],
+    first: int,
+    closed: frozenset[Phase],
+    of_preset: Callable[[PresetUse, Layer, frozenset[Phase]], Iterable[Row]],
+) -> tuple[list[Row], tuple[str, ...]]:
+    """Return the rows of all layers, and what is to be said. Of those before `first` only what they deny counts."""
+    rows: list[Row] = []
+    notes: tuple[str, ...] = ()
+    words = {phase.value for phase in closed}
+    for at, layer in enumerate(ordered):
+        if layer.layer in {Layer.REMEMBERED, Layer.HARNESS}:  # they open no phase that is closed
+            kept = [row for row in layer.rows if row[PHASE] not in words]
+            if layer.layer is Layer.HARNESS and len(kept) < len(layer.rows):
+                notes += (f"{ordered[first].source} closes the phase in which {layer.source} needs its hosts",)
+            rows.extend(kept)
+            continue
+        replaced = at < first
+        rows.extend([row for row in layer.rows if row[VERDICT] == _DENY] if replaced else layer.rows)
+        shut = closed if layer.replaces or layer.layer is not Layer.COMMAND_LINE else frozenset()
+        for use in layer.presets:
+            if not replaced or use.verdict is Verdict.DENY:
+                rows.extend(of_preset(use, layer.layer, shut))
+    return rows, notes
 
 
 def command_line(
