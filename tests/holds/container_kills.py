@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "src"))
 
 from tidegate.holds import control
-from tidegate.holds.container import choice, container_hold, door_link, relays, vm_transport, work_folder
+from tidegate.holds.container import choice, container_hold, door_link, relay_rules, relays, vm_transport, work_folder
 from tidegate.holds.container.container_hold import ContainerHold
 from tidegate.holds.container.engine import Engine
 from tidegate.holds.container.enter import Entered
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 LAUNCH = ("folder", "first made", "first started", "delivered", "worker made", "kept", "attended", "started")
 RELEASE = ("releasing", "worker gone", "way closed")
 RELAY = ("sockets", "way open")
+RULES = ("rules begun", "rules laid")
+"""With capture: while who makes the rules has its right, and once it is gone."""
 CARRIED = ("keys begun", "keys", "registered", "volume", "carrier made", "both made")
 
 keepers: list[int] = []
@@ -68,7 +70,7 @@ def in_the_keeper(act: Callable[[], None]) -> Callable[[], None]:
     return only
 
 
-def arm(step: str) -> None:
+def arm(step: str, transport: str) -> None:
     """Die at this step."""
     calls: dict[str, tuple[Any, str, int]] = {
         "folder": (tempfile, "mkdtemp", 1),
@@ -77,6 +79,8 @@ def arm(step: str) -> None:
         "worker made": (container_hold, "create_worker", 1),
         "sockets": (relays.Sockets, "__init__", 1),
         "way open": (relays, "wait_for_life", 1),
+        "rules begun": (relays, "make", 3 if transport == "vm" else 2),
+        "rules laid": (relay_rules, "lay", 1),
         "keys": (vm_transport, "_write_keys", 1),
         "registered": (door_link, "register", 1),
         "carrier made": (Engine, "start", 1),
@@ -132,14 +136,14 @@ def main(step: str, name: str, image: str, transport: str, state: str) -> None:
     Keeper.__init__ = kept  # type: ignore[method-assign]
     work_folder.WorkFolder("").remove()
     choice.forget(Engine(name), state)
-    arm(step)
+    arm(step, transport)
     spec = LaunchSpec(
         argv=("sleep", "0.1" if step in (*RELEASE, "never") else "1000"),
         env={"PATH": "/bin"},
         cwd="/",
         selftest=False,
         run_id="killed",
-        capture="off",
+        capture="on" if step in RULES else "off",
         container=Container(image=image, transport=transport, state=state),
     )
     task = ContainerHold(name).launch(spec, deliver)

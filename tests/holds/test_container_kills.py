@@ -28,10 +28,10 @@ NAMED = ("DOCKER_HOST", "CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", vm_transpo
 MARK = "TIDEGATE_TEST_KILLED"
 STEPS = {
     "enter": (*container_kills.LAUNCH, *container_kills.RELEASE),
-    "relay": (*container_kills.RELAY, *container_kills.LAUNCH, *container_kills.RELEASE),
-    "vm": (*container_kills.CARRIED, "kept", "started", *container_kills.RELEASE),
+    "relay": (*container_kills.RELAY, *container_kills.RULES, *container_kills.LAUNCH, *container_kills.RELEASE),
+    "vm": (*container_kills.CARRIED, *container_kills.RULES, "kept", "started", *container_kills.RELEASE),
 }
-WITH_PODMAN = ("first made", "delivered", "way open", "worker made", "started", "worker gone")
+WITH_PODMAN = ("first made", "delivered", "rules begun", "way open", "worker made", "started", "worker gone")
 """Those at which it differs: it has no daemon that goes on, and is slower; its other steps are our own."""
 
 

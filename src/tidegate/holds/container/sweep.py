@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from tidegate.holds.container import owner
 from tidegate.holds.container.engine import LABEL_OWNER, LABEL_PART
+from tidegate.holds.container.relay_rules import PART as RULES
 from tidegate.holds.container.work_folder import sweep_folders
 from tidegate.holds.container.worker import PART as WORKER
 from tidegate.model.errors import StartError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tidegate.holds.container.engine import Engine
 
 
+_GUESTS = (WORKER, RULES)  # who is in the network of another
 _NAMES = "tidegate-"  # what every container of ours is called; an image cannot name its containers
 
 
@@ -44,7 +46,7 @@ def sweep(engine: Engine, kept: frozenset[str] = frozenset(), state: str = "") -
         StartError: when the engine does not do it.
     """
     ours = [found for found in engine.labelled(LABEL_OWNER) if found["name"].startswith(_NAMES)]
-    ours.sort(key=lambda found: found.get(LABEL_PART) != WORKER)  # podman keeps a network that somebody is in
+    ours.sort(key=lambda found: found.get(LABEL_PART) not in _GUESTS)  # podman keeps a network that somebody is in
     left = [found["id"] for found in ours if found["id"] not in kept and owner.is_gone(found.get(LABEL_OWNER, ""))]
     engine.remove(*left)
     sweep_folders(state)
