@@ -235,6 +235,7 @@ def test_doctor_names_the_transport(launcher: Launcher) -> None:
     assert f"ok    hold {launcher.name}: transport enter, root's" in done.stdout
 
 
+HELD = {"apply_task_hosts": True}
 SHOUT = tool("print(text.upper())", text={"type": "string", "maxLength": 100})
 TELL = (  # busybox sends a GET for --post-data through a proxy
     "wget -q -O- ${TIDEGATE_TOOLS}shout 2>&1; unset http_proxy;"
@@ -244,14 +245,16 @@ TELL = (  # busybox sends a GET for --post-data through a proxy
 
 
 def test_a_container_has_the_tools_of_its_task(launcher: Launcher) -> None:
-    """SRV-6, HLD-8: by the proxy and by capture, behind the next server too, and behind none without."""
+    """SRV-6, HLD-8: by proxy and capture, one held to the task's hosts, behind the next server, and none without."""
     product = launcher.product
-    declare(product, shout=SHOUT)
+    declare(product, shout=SHOUT, held=tool("import socket; print(socket.if_nameindex())", more=HELD))
     launcher.server.stop()
-    launcher.server = Served(product, "--tool", "shout")
-    made = product.tidegate("task", "create", "--tool", "shout", "--print-args", launcher.name)
+    launcher.server = Served(product, "--tool", "shout", "--tool", "held")
+    words = ("--tool", "shout", "--tool", "held", "--print-args", launcher.name)
+    made = product.tidegate("task", "create", *words)
     task, line = made.stdout.splitlines()
     container = launcher.launch(*shlex.split(line))
+    in_its_hold = TELL.partition("; unset")[2].replace("shout", "held").replace('{"text": "hey"}', "{}")
 
     def look() -> list[str]:
         return launcher.engine("exec", container, "sh", "-c", TELL).splitlines()
@@ -261,10 +264,11 @@ def test_a_container_has_the_tools_of_its_task(launcher: Launcher) -> None:
         assert [look()[0][:16], look()[-1]] == ['{"name": "shout"', "HEY"]
         launcher.server.kill()
         hear(stderr, "no route")
-        launcher.server = Served(product, "--tool", "shout")
+        launcher.server = Served(product, "--tool", "shout", "--tool", "held")
         assert "again" in stderr.readline()
+        assert launcher.engine("exec", container, "sh", "-c", f"unset{in_its_hold}") == "[(1, 'lo')]\n"
         assert [look()[0][:16], look()[-1]] == ['{"name": "shout"', "HEY"]
-        assert [one["result"] for one in called(product)] == ["ok"] * 4
+        assert [one["result"] for one in called(product)] == ["ok"] * 5
         launcher.remove(container)
         assert attached.wait(PATIENCE) == 0
         assert "tool: shout · 4 calls\n" in stderr.read()
@@ -303,8 +307,23 @@ def test_a_container_that_could_change_its_tool_gets_no_gate(launcher: Launcher)
         said = f"would run '{TOOLS_PYTHON}', which a task can write: move it out of '{place}'"
         assert (done.returncode, said in done.stderr) == (78, True), done.stderr
         launcher.remove(could)
-    attached = launcher.attach(launcher.launch(*shlex.split(line), "-v", f"{folder}:/mine:ro"), task)
+    container = launcher.launch(*shlex.split(line), "-v", f"{folder}:/mine:ro")
+    attached = launcher.attach(container, task)
     attached.kill()
     attached.wait()
     assert attached.stderr is not None
     attached.stderr.close()
+
+
+def test_a_container_has_one_attach_in_its_life(launcher: Launcher) -> None:
+    """HLD-4, HLD-7: what its network was told stays, so a second one is refused, and says what to do instead."""
+    task, line = launcher.product.tidegate("task", "create", "--print-args", launcher.name).stdout.splitlines()
+    container = launcher.launch(*shlex.split(line))
+    attached = launcher.attach(container, task)
+    attached.kill()
+    attached.wait()
+    assert attached.stderr is not None
+    attached.stderr.close()
+    done = launcher.product.tidegate("attach", "--container", container, "--task", task)
+    assert done.returncode == 78
+    assert "told of a gate before, by a `tidegate attach` that has ended: start the container anew" in done.stderr

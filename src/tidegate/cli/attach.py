@@ -65,7 +65,11 @@ def attach(*, container: str, task: str, engine: str | None, capture: str, quiet
                 return EXIT_GATE_LOST
             say("the server is gone; the container has no route until it is back")
             if not _server_is_back(alive.fileno()):
-                raise StartError("the server did not come back", fix="tidegate serve; then attach again", code="server")
+                raise StartError(
+                    "the server did not come back",
+                    fix="tidegate serve; then start the container anew, and attach",
+                    code="server",
+                )
             again = True
 
 

@@ -239,6 +239,12 @@ def _explain(stage: str, code: int, text: str) -> StartError:
             fix="end that first: a program in the container, or another `tidegate attach` to it",
             code="hold-listener",
         )
+    if stage == "capture" and code == errno.EEXIST:
+        return StartError(
+            "the container's network was told of a gate before, by a `tidegate attach` that has ended",
+            fix="start the container anew, and attach to that",
+            code="hold-listener",
+        )
     return messages.explain(stage, code, text)
 
 
