@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
@@ -115,7 +116,8 @@ def test_it_ends_with_its_front_and_with_the_task(held: Held, how: str) -> None:
             held.control.send(b"begin never")
         else:
             held.gate.on_thread(held.door.close)
-        assert client.recv(100) == b""
+        with contextlib.suppress(ConnectionResetError):  # what it said may be unread
+            assert client.recv(100) == b""
     until(lambda: not held.gate.task.helpers)
     assert not held.door.holds
     with pytest.raises(ConnectionRefusedError):
