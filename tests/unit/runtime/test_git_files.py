@@ -89,9 +89,10 @@ def test_files_that_include_one_another_end(top: str) -> None:
     assert set(led_to([f"{top}/.git/config"], top, "/h")) == {f"{top}/.git/config"}
 
 
-@pytest.mark.parametrize("text", ["", "gitdir: /nonexistent\n", "\0\xff", "[core]\n"])
+@pytest.mark.parametrize("text", ["", "gitdir: {nowhere}\n", "\0\xff", "[core]\n"])
 def test_a_git_file_that_leads_nowhere_is_protected_itself(tmp_path: Path, text: str) -> None:
     """It cannot be pointed elsewhere, whatever is in it."""
+    text = text.replace("{nowhere}", f"{tmp_path}/nowhere")  # and no path that somebody may have made on this machine
     (tmp_path / ".git").write_text(text, encoding="latin-1")
     assert repository_files(f"{tmp_path}/.git") == ([f"{tmp_path}/.git"], [])
 
