@@ -111,6 +111,14 @@ def call(name: str, *arguments: int | bytes | None) -> int:
     return result
 
 
+def outcome(name: str, *arguments: int | bytes | None) -> int:
+    """Make one system call, as `call`; 0 or the errno, where that is an answer like any other."""
+    number = NUMBERS.get(name)
+    if number is None:
+        return 38  # ENOSYS
+    return _ctypes.get_errno() if _syscall(number, *arguments, *(0,) * (ARGUMENTS - len(arguments))) == -1 else 0
+
+
 def path(text: str) -> bytes:
     """The bytes of a path as the kernel takes them."""
     return os.fsencode(text) + b"\0"

@@ -98,11 +98,7 @@ def _listens(thread: int, port: int) -> bool:
 
 
 def _connect(wire: int, address: bytes) -> int:
-    try:
-        linux.call("connect", wire, address, len(address))
-    except OSError as error:
-        return error.errno or errno.EPERM
-    return 0
+    return linux.outcome("connect", wire, address, len(address))
 
 
 def field(thread: int, name: str) -> list[int]:

@@ -31,6 +31,7 @@ import stat
 import time
 
 from tidegate.holds import capabilities, control, linux
+from tidegate.holds.copies import Copies
 from tidegate.holds.inside import place_of
 from tidegate.holds.mountinfo import is_within
 from tidegate.holds.on_behalf import (
@@ -56,9 +57,9 @@ NOTIF_RECV = 0xC0502100
 NOTIF_ID_VALID = 0x40082102
 CONTINUE = 1
 SIOCUNIXFILE = 0x89E0  # linux/un.h
-PIDFD_THREAD = os.O_EXCL  # linux/pidfd.h, Linux 6.9
 SOL_SOCKET, SO_DOMAIN, SO_SNDTIMEO = 1, 39, 21  # asm-generic/socket.h
 AF_UNIX = 1
+INTERNET = (b"\2\0", b"\n\0")  # how the addresses of AF_INET and AF_INET6 begin
 PATH_AT = 2  # struct sockaddr_un: sun_family, then sun_path
 LONGEST_UNIX = 110
 LONGEST_ADDRESS = 128  # struct sockaddr_storage
@@ -127,6 +128,7 @@ class Watcher:
         self._own_root = os.open("/", os.O_PATH | os.O_CLOEXEC)
         self._files: dict[tuple[int, int], int] = {}
         self._waiting: dict[int, Waiting] = {}
+        self._copies = Copies(self._valid)
         # What the kernel writes for us: an address or an option, and behind it the option's length.
         self._scratch, memory = linux.address_of(bytes(LONGEST_ADDRESS + 4))
         self._seen = memoryview(memory).cast("B")  # type: ignore[arg-type]
@@ -201,22 +203,15 @@ class Watcher:
 
     def _take(self, identity: int, thread: int, descriptor: int) -> int:
         """A copy of the caller's descriptor."""
-        try:
-            process = linux.call("pidfd_open", thread, PIDFD_THREAD)
-        except OSError as error:
-            if error.errno != errno.EINVAL:
-                raise
-            process = linux.call("pidfd_open", field(thread, "Tgid")[0], 0)
-        try:
-            self._valid(identity)
-            return linux.call("pidfd_getfd", process, descriptor & 0xFFFFFFFF, 0)
-        finally:
-            os.close(process)
+        return self._copies.take(identity, thread, descriptor)
 
     def _option(self, wire: int, option: int, size: int) -> bytes:
         self._seen[LONGEST_ADDRESS] = size
         linux.call("getsockopt", wire, SOL_SOCKET, option, self._scratch, self._scratch + LONGEST_ADDRESS)
         return bytes(self._seen[:size])
+
+    def _domain(self, wire: int) -> int:
+        return int.from_bytes(self._option(wire, SO_DOMAIN, 4), "little")
 
     def _listen(self, identity: int, thread: int, descriptor: int, *_rest: int) -> None:
         """Note the file that a socket about to listen is bound to; the call itself goes on."""
@@ -236,7 +231,7 @@ class Watcher:
         os.close(wire)
 
     def _note(self, wire: int) -> None:
-        if int.from_bytes(self._option(wire, SO_DOMAIN, 4), "little") != AF_UNIX:
+        if self._domain(wire) != AF_UNIX:
             return
         file = fcntl.ioctl(wire, SIOCUNIXFILE)
         found = os.fstat(file)
@@ -264,7 +259,8 @@ class Watcher:
         try:
             where = self._read(thread, address, length) if length else b""
             self._valid(identity)
-            unix = int.from_bytes(self._option(wire, SO_DOMAIN, 4), "little") == AF_UNIX
+            # A unix socket does not connect to what is no unix address, and the kernel says so when it is tried.
+            unix = where[:PATH_AT] not in INTERNET and self._domain(wire) == AF_UNIX
             where = self._judged(identity, wire, where, unix=unix)
             if unix and length > PATH_AT and where[:PATH_AT] == b"\1\0" and where[PATH_AT]:
                 if length > LONGEST_UNIX:
