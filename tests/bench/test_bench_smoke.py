@@ -181,6 +181,7 @@ def test_what_is_read_inside_tls_is_measured_whole(tmp_path: Path) -> None:
                 "added_p50",
                 "added_p99",
                 "bytes",
+                "bytes_h2",
             ),
         )
     }
