@@ -3,7 +3,8 @@
 Rules of the file:
 
 * A key answers the question under the cursor, and only once that has been there for `SETTLED`: what slips under the
-  cursor is not answered by a key that was meant for what was there before.
+  cursor is not answered by a key that was meant for what was there before. A key that was pressed before that and is
+  read late does not count either, however long this process did not get to run (`settled`, `_tick`).
 * All text is shown as it is: without markup, control and direction characters (ASK-6).
 * The server is spoken to on threads that nobody waits for; everything shown is changed on the screen's own.
 """
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from tidegate.cli.api_client import ApiClient
 
 SETTLED: Final = 0.7  # seconds
+TICK: Final = 0.1  # seconds
+STALLED: Final = 0.35  # seconds between two ticks: who was pressing a key meanwhile saw a screen that stood still
 KEPT: Final = 500  # connections
 AGAIN: Final = 1.0  # seconds between tries to find the server
 _OPEN: Final = frozenset(("open", "saving"))
@@ -71,7 +74,7 @@ class Watch(App[None]):
         self._now = now
         self._questions: OrderedDict[int, dict[str, Any]] = OrderedDict()
         self._under: str | None = None  # the key of the row under the cursor, and since when
-        self._since = now()
+        self._since = self._ticked = now()
         self._rows = 0
         self._ended = threading.Event()
         self._schedule: Callable[[Callable[[], object]], object] | None = None
@@ -99,6 +102,7 @@ class Watch(App[None]):
                 self._table(name).add_column(column, key=column)
         self._table("questions").focus()
         self.set_interval(1.0, self._count_down)
+        self.set_interval(TICK, self._tick)
         _aside(self._follow)
 
     def on_unmount(self) -> None:
@@ -117,10 +121,26 @@ class Watch(App[None]):
         if under != self._under:
             self._under, self._since = under, self._now()
 
+    @property
+    def settled(self) -> bool:
+        """Whether keys count for the question under the cursor: a turn of the loop saw it there for long enough.
+
+        What was pressed before that turn was read before it, or the loop stood still and it starts anew.
+        """
+        if self._now() > self._ticked + STALLED:
+            self._since = self._now()
+        return self._under is not None and self._ticked >= self._since + SETTLED
+
+    def _tick(self) -> None:
+        now = self._now()
+        if now > self._ticked + STALLED:
+            self._since = now
+        self._ticked = now
+
     def action_answer(self, key: str) -> None:
         """Answer the question under the cursor."""
         question = self._questions.get(int(self._under)) if self._under else None
-        if question is None or self._now() < self._since + SETTLED or key not in answers_of(question, whole=True):
+        if question is None or not self.settled or key not in answers_of(question, whole=True):
             return
         number = question["id"]
 

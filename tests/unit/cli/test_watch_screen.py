@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from textual.events import Key
 from textual.widgets import DataTable, Static
 
 from tests.product import PATIENCE
@@ -24,9 +25,11 @@ def _rows(app: Watch, name: str) -> list[list[str]]:
     return [[str(cell) for cell in table.get_row_at(index)] for index in range(table.row_count)]
 
 
-def _watched(whole: Whole, act: Callable[[Watch, Any], Awaitable[None]]) -> None:
+def _watched(
+    whole: Whole, act: Callable[[Watch, Any], Awaitable[None]], now: Callable[[], float] = time.monotonic
+) -> None:
     async def go() -> None:
-        app = Watch(ApiClient(whole.path))
+        app = Watch(ApiClient(whole.path), now=now)
         async with app.run_test(size=(120, 40)) as pilot:
             await act(app, pilot)
 
@@ -56,7 +59,7 @@ def test_a_question_is_shown_and_a_key_answers_it(tmp_path: Path) -> None:
             await pilot.press("a")
             await pilot.pause(0.2)
             assert whole.get("/api/questions")["questions"][0]["state"] == "open"
-            app._since = app._now() - SETTLED
+            await _until(pilot, lambda: app.settled, "keys do not count")
             await pilot.press("d")
             await _until(pilot, lambda: not _rows(app, "questions"), "it stays")
             assert str(app.query_one("#needs", Static).render()) == "Nothing needs you"
@@ -81,7 +84,7 @@ def test_what_comes_later_is_shown_below_and_the_cursor_stays(tmp_path: Path) ->
             assert [row[1] for row in _rows(app, "questions")] == ["one.test:443", "two.test:443"]
             assert app._under == first
             assert _rows(app, "tasks")[0][0] == "[b]x[/b]"
-            app._since = app._now() - SETTLED
+            await _until(pilot, lambda: app.settled, "keys do not count")
             await pilot.press("d")
             await _until(pilot, lambda: len(_rows(app, "questions")) == 1, "it stays")
             await _until(pilot, lambda: app._under not in {first, None}, "no cursor on the second")
@@ -90,11 +93,42 @@ def test_what_comes_later_is_shown_below_and_the_cursor_stays(tmp_path: Path) ->
             await pilot.pause(0.2)
             states = {one["host"]: one["state"] for one in whole.get("/api/questions")["questions"]}
             assert states == {"one.test": "answered", "two.test": "open"}
-            app._since = app._now() - SETTLED
+            await _until(pilot, lambda: app.settled, "keys do not count")
             await pilot.press("x")
             await _until(pilot, lambda: not _rows(app, "questions"), "the second cannot be answered")
 
         _watched(whole, act)
+
+
+def test_a_key_that_is_read_late_is_no_answer(tmp_path: Path) -> None:
+    """ASK-5: pressed before the question had been there for a moment, or while the screen stood still."""
+    clock = [1000.0]
+    with Whole(tmp_path) as whole:
+        whole.open_question(whole.task()["id"])
+
+        async def act(app: Watch, pilot: Any) -> None:
+            async def goes_on(seconds: float) -> None:
+                clock[0] += seconds
+                await _until(pilot, lambda: app._ticked == clock[0], "no turn")
+
+            await _until(pilot, lambda: app._under is not None, "no question")
+            for _ in range(2):
+                await goes_on(SETTLED * 0.4)
+            assert not app.settled
+            app.post_message(Key("a", "a"))  # in the first moment
+            await goes_on(SETTLED * 0.4)
+            assert app.settled
+            app.post_message(Key("a", "a"))
+            await goes_on(60)  # stopped meanwhile, or a machine that slept
+            assert not app.settled
+            assert whole.get("/api/questions")["questions"][0]["state"] == "open"
+            for _ in range(3):
+                await goes_on(SETTLED * 0.4)
+            await pilot.press("d")
+            await _until(pilot, lambda: not _rows(app, "questions"), "keys count no more")
+
+        _watched(whole, act, lambda: clock[0])
+        assert whole.get("/api/questions")["questions"][0]["answer"] == "deny"
 
 
 def test_connections_are_bounded_and_plain(tmp_path: Path) -> None:
