@@ -257,7 +257,7 @@ def test_without_a_port_there_is_nothing_to_answer_with(key_file: str) -> None:
         ("ftp://a.test/", "not a plain URL"),
         ("a.test", "not a plain URL"),
         ("https://", "not a plain URL"),
-        ("https://me:pw@a.test/", "not a plain URL"),
+        ("https://me:pw@a.test/", "has a user or a password in it"),
         ("https://a.test:99999/", "not a URL"),
         ("http://a.test/", "read by others"),
         ("http://127.0.0.1.a.test/", "read by others"),

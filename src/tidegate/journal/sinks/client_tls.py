@@ -30,7 +30,7 @@ def tls_context(ca: str = "", cert: str = "", cert_key: bytes = b"") -> ssl.SSLC
     else:
         try:
             context.load_verify_locations(cadata=ca)
-        except (ssl.SSLError, ValueError):
+        except (ssl.SSLError, ValueError, TypeError):  # the last where it is not ASCII
             raise StartError("the CA file holds no certificate in PEM", fix="-----BEGIN CERTIFICATE----- ...") from None
     if cert or cert_key:
         _show(context, cert, cert_key)

@@ -217,7 +217,8 @@ def _wire(definition: Definition, keys: Keys) -> Datagrams | Stream:
         if host or not parts.path.startswith("/"):
             raise StartError("syslog on this machine is a path", fix="syslog:///dev/log")
         return Datagrams(path=parts.path)
-    if way not in _SYSLOG_PORTS or not host or parts.username or parts.path.strip("/") or parts.query or parts.fragment:
+    plain_place = host and "@" not in parts.netloc and not parts.path.strip("/")
+    if way not in _SYSLOG_PORTS or not plain_place or parts.query or parts.fragment:
         raise StartError("the address of the sink is no plain address of syslog", fix=_ADDRESSES)
     if way != "tls" and host not in LOOPBACK and not definition.clear:
         raise StartError(

@@ -7,6 +7,7 @@ say is bounded in bytes and in time: a receiver that drips a byte every few seco
 
 from __future__ import annotations
 
+import errno
 import http.client
 import re
 import socket
@@ -27,6 +28,7 @@ SECONDS: Final = 10.0  # for each connection, and for each read of its answer
 WHOLE_SECONDS: Final = 30.0  # for one message from the first packet to the last byte of its answer
 LOOPBACK: Final = frozenset(("127.0.0.1", "::1", "localhost"))
 _LONGEST_WAIT = 3600.0  # seconds that a receiver may ask for
+_NO_HTTP: Final = "what it answers is not HTTP"
 _TUNNEL = re.compile(r"(Tunnel connection failed: [0-9]+).*", re.DOTALL)
 _DIGITS = re.compile(r"[0-9]{1,9}")
 
@@ -66,10 +68,12 @@ class Target:
             parts = urlsplit(url)
             self.port = parts.port
         except ValueError:
-            raise StartError(f"{name} {url!r} is not a URL", fix=f"{name} https://HOST/PATH") from None
+            raise StartError(f"{name} is not a URL", fix=f"{name} https://HOST/PATH") from None
         self.host = parts.hostname or ""
         self.secure = parts.scheme == "https"
-        if parts.scheme not in ("http", "https") or not self.host or parts.username or parts.fragment:
+        if "@" in parts.netloc:
+            raise StartError(f"{name} has a user or a password in it, which others can read", fix="https://HOST/PATH")
+        if parts.scheme not in ("http", "https") or not self.host or parts.fragment:
             raise StartError(f"{name} {url!r} is not a plain URL", fix=f"{name} https://HOST/PATH")
         if not self.secure and (self.host not in LOOPBACK or proxy is not None) and not clear:
             raise StartError(
@@ -112,11 +116,19 @@ class Target:
             way.sock = connection.sock
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
-            return Reply(answer.status, _wait(answer), answer.read(keep) if keep else b"")
+            reply = Reply(answer.status, _wait(answer), answer.read(keep) if keep else b"")
+        except http.client.RemoteDisconnected:
+            raise
+        except (http.client.BadStatusLine, http.client.UnknownProtocol):
+            # It quotes what came, which may be what was sent: a path that is a secret, a key.
+            raise OSError(errno.EPROTO, _NO_HTTP) from None
         finally:
             done.set()
             self._open.discard(way)
             connection.close()
+        if way.was_shut:  # to the library a head that ends in its middle is a head
+            raise TimeoutError(errno.ETIMEDOUT, "its answer did not end")
+        return reply
 
     def _connection(self) -> http.client.HTTPConnection:
         proxy = self._proxy
@@ -138,9 +150,11 @@ class Target:
     def _connect(self, connection: http.client.HTTPConnection) -> None:
         try:
             connection.connect()
-        except OSError as error:
+        except (OSError, http.client.BadStatusLine) as error:
             if self._proxy is None:
                 raise
+            if not isinstance(error, OSError):
+                raise OSError(errno.EPROTO, f"through the proxy {self._proxy.place}: {_NO_HTTP}") from None
             # What a proxy says beside its status may repeat what it was sent.
             why = _TUNNEL.sub(r"\1", error.strerror or str(error) or type(error).__name__)
             raise OSError(error.errno, f"through the proxy {self._proxy.place}: {why}") from None
@@ -161,9 +175,11 @@ class _Way:
     def __init__(self, connection: http.client.HTTPConnection) -> None:
         self.connection = connection
         self.sock: socket.socket | None = None
+        self.was_shut = False
 
     def shut(self) -> None:
         """Wake whoever waits for it. From any thread."""
+        self.was_shut = True
         sock = self.sock or self.connection.sock
         if sock is not None:
             with suppress(OSError):

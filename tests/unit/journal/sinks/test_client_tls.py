@@ -30,8 +30,9 @@ def test_what_it_trusts() -> None:
     """JRN-6: the system's roots, or these alone; what holds none is refused."""
     assert tls_context().verify_mode is ssl.CERT_REQUIRED
     assert [one["subject"] for one in tls_context(authority().pem).get_ca_certs()] != []
-    with pytest.raises(StartError, match="PEM"):
-        tls_context("nothing")
+    for none in ("nothing", "no ASCII \u00fc"):
+        with pytest.raises(StartError, match="PEM"):
+            tls_context(none)
 
 
 def test_a_pair_is_taken_and_leaves_nothing_open() -> None:

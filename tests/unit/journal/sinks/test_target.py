@@ -29,7 +29,7 @@ def serve() -> Iterator[Callable[..., int]]:
     """Give a server that answers each connection with these bytes, under TLS where it is told so."""
     listening: list[socket.socket] = []
 
-    def start(*answers: bytes, tls: bool = False, clients: bool = False, drip: float = 0) -> int:
+    def start(*answers: bytes, tls: bool = False, clients: bool = False, drip: float = 0, hold: bool = False) -> int:
         listener = socket.create_server(("127.0.0.1", 0))
         listening.append(listener)
         context = authority().strict if clients else authority().context
@@ -42,6 +42,8 @@ def serve() -> Iterator[Callable[..., int]]:
                         one.recv(65536)
                         if not drip:
                             one.sendall(text)
+                            if hold:
+                                one.recv(65536)
                             continue
                         over = threading.Event()
                         for byte in text:
@@ -99,6 +101,35 @@ def test_a_receiver_that_drips_is_cut_off(serve: Callable[..., int], monkeypatch
         Target(f"http://127.0.0.1:{port}/", b"").post(b"", {})
 
 
+def test_a_head_that_never_ends_is_no_answer(serve: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """JRN-6: a status alone is not enough: what was cut off in the middle of its head has not been answered."""
+    monkeypatch.setattr(module, "WHOLE_SECONDS", 0.3)
+    port = serve(b"HTTP/1.1 200 OK\r\n", hold=True)
+    with pytest.raises(TimeoutError, match="did not end"):
+        Target(f"http://127.0.0.1:{port}/", b"").post(b"", {})
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 2OO ", b"HTTP/9.9 200 "], ids=["echo", "status", "version"])
+def test_an_answer_that_is_not_http_is_not_quoted(serve: Callable[..., int], answer: bytes) -> None:
+    """JRN-6: it may repeat what it was sent, and everybody is shown what a receiver says: the path may be a secret."""
+    asked = b"POST /s3cret HTTP/1.1\r\n\r\n"
+    target = Target(f"http://127.0.0.1:{serve(answer + asked)}/s3cret", b"")
+    with pytest.raises(OSError, match="not HTTP") as raised:
+        target.post(b"", {})
+    assert raised.value.strerror == "what it answers is not HTTP"
+    for url in ("https://h.test/s3cret", "http://h.test/s3cret"):
+        place = f"127.0.0.1:{serve(answer + asked)}"
+        with pytest.raises(OSError, match=r"not HTTP|through the proxy") as raised:
+            Target(url, b"", clear=True, proxy=proxy_of(f"http://{place}", b"me:s3cret")).post(b"", {})
+        assert "s3cret" not in str(raised.value)
+
+
+def test_a_receiver_that_leaves_without_a_word_is_said_so(serve: Callable[..., int]) -> None:
+    """JRN-6: the neighbour: that is no answer at all, and says what it is."""
+    with pytest.raises(http.client.RemoteDisconnected, match="without response"):
+        Target(f"http://127.0.0.1:{serve(b'')}/", b"").post(b"", {})
+
+
 def test_abort_wakes_whoever_waits(serve: Callable[..., int]) -> None:
     """JRN-6: a server that stops does not wait for a receiver that says nothing."""
     port = serve(b"x" * 50, drip=5)
@@ -140,6 +171,14 @@ def test_addresses_that_cannot_be(url: str) -> None:
     """JRN-6: clear text to elsewhere, credentials in the address, odd characters, and what is no URL."""
     with pytest.raises(StartError):
         Target(url, b"")
+
+
+@pytest.mark.parametrize("url", ["https://me:s3cret@h.test/", "https://:s3cret@h.test/", "https://me:s3cret@[::1/"])
+def test_a_password_in_an_address_is_not_repeated(url: str) -> None:
+    """JRN-6: it is refused, and what says so is no place for it."""
+    with pytest.raises(StartError, match=r"in it|not a URL") as raised:
+        Target(url, b"")
+    assert "s3cret" not in str(raised.value)
 
 
 def test_clear_text_where_it_is_allowed() -> None:
