@@ -194,16 +194,19 @@ class _Child:
             own = userns.namespaces(network=self._kind != OPEN)
             linux.unshare(own if self._tenant is None else self._tenant.namespaces)
             stage = "fork"
+            named, naming = os.pipe()
             init = os.fork()
             if init == 0:
-                self._be_init()
+                os.close(naming)
+                self._be_init(named)
             control.send(self._wire, f"unshared {init}")
+            os.write(naming, b".")
             os._exit(0)
         except BaseException as error:  # noqa: BLE001 (whatever it is, the front is told and this process ends)
             control.send_failed(self._wire, stage, error)
         os._exit(1)
 
-    def _be_init(self) -> NoReturn:
+    def _be_init(self, named: int) -> NoReturn:
         stage = "loopback"
         try:
             linux.prctl(linux.PR_SET_NAME, linux.path("tidegate-init"))
@@ -220,6 +223,9 @@ class _Child:
                 control.send(self._wire, " ".join(["sockets", *(role for role, _ in made)]), [fd for _, fd in made])
                 for _, descriptor in made:
                     os.close(descriptor)
+            if not os.read(named, 1):
+                os._exit(0)  # A was killed before it told the front of us: neither would ever hear of the other
+            os.close(named)
             received = control.receive(self._wire)
             if received is None or received[0] != "mapped":
                 os._exit(0)

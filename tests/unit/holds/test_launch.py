@@ -174,3 +174,26 @@ def test_what_init_said_is_told_although_it_is_gone(slow: str) -> None:
     )
     assert apart(code, slow).startswith("hold-capture this kernel cannot capture")
     assert apart(code, slow).endswith(" True\n")
+
+
+def test_who_makes_the_namespaces_and_is_killed_before_it_said_so_leaves_nobody_waiting() -> None:
+    """HLD-7: it has forked init and not named it to the front: init ends, and with it the start, where both waited."""
+    code = (
+        RUN
+        + """
+    send = control.send
+    def killed(wire, message, descriptors=()):
+        if message.startswith('unshared '):
+            os.kill(os.getpid(), signal.SIGKILL)
+        send(wire, message, descriptors)
+    launch.control.send = killed
+    print(tried())
+    pid, ended = os.waitpid(-1, 0)  # the orphan, which is ours to reap
+    print(os.waitstatus_to_exitcode(ended), left() == before)
+    launch.control.send = send
+    print(type(tried()).__name__)
+    """
+    )
+    lines = apart(code).splitlines()
+    assert lines[0].endswith("the first process of the task ended before the task could start")
+    assert lines[1:] == ["0 True", "RunningTask"]
