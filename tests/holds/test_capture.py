@@ -173,6 +173,15 @@ def test_the_tasks_own_servers_are_its_own(product: Product, lab: Lab) -> None:
     assert "net:" not in done.stderr
 
 
+def test_who_asks_the_proxy_for_loopback_is_told_of_the_way_without_it(product: Product, lab: Lab) -> None:
+    """HLD-10, GAT-10: the hint names a rule for this machine, so the line says first that this is this machine's."""
+    assert lab
+    for host in ("127.0.0.5", "[::1]", "0.0.0.0"):
+        done = captured(product, "--", "curl", "-sS", "--noproxy", "", f"http://{host}:8443/")
+        assert done.stdout.startswith(f"{host}:8443: ")
+        assert "what the task itself serves is reached without it (NO_PROXY)" in done.stdout
+
+
 def test_a_server_on_every_address_is_not_everybody(product: Product, lab: Lab) -> None:
     """HLD-6: the task's listener on 0.0.0.0 does not hear what goes to a name or an address outside."""
     lab.dns.set("a.test", A=["1.2.3.4"])

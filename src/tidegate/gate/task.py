@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from tidegate.addresses.admission import admit, admit_unresolved
 from tidegate.gate.idle_ends import IdleEnds
+from tidegate.gate.own_servers import noted
 from tidegate.gate.tool_door import is_tools, tools_decision
 from tidegate.model.decision import Decision
 from tidegate.model.destination import Destination
@@ -242,6 +243,8 @@ class GateTask:
             decision = decide(self.policy, destination, self.phase)
             if is_tools(destination):
                 decision = tools_decision(decision, destination, self.phase, offered=self.tools is not None)
+            elif self.synthetic is not None:
+                decision = noted(decision)
             if self.paused:
                 decision = decision.refuse(Reason.PAUSED, fix="")
             plan = self._plans[key] = Plan(decision)

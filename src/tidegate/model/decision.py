@@ -24,6 +24,7 @@ class Decision(Value):
     `no-rule` and the place the default comes from. `address` and `address_class` are set once addresses were
     looked at; `address` is the text of the address that decided. `fix` is the exact command-line option or
     policy line that would allow it, or '' where nothing would. `grant` is set where a person's answer allows it.
+    `note` is what a refusal adds for people, '' for nothing.
     `bounds` are requests that pass whatever rule governs (model.rule.RuleLimits): what the policy holds a host to.
     """
 
@@ -39,6 +40,7 @@ class Decision(Value):
     fix: str = ""
     grant: Grant | None = None
     bounds: Requests = ()
+    note: str = ""
 
     @property
     def rule_text(self) -> str:
@@ -65,4 +67,6 @@ class Decision(Value):
         line = f"{self.destination}: {self.reason.sentence} [{self.reason.word}; {by}]"
         if self.address and self.address != self.destination.host.text:
             line += f"; it leads to {self.address}"
+        if self.note and not self.allowed:
+            line += f"; {self.note}"
         return f"{line}; to allow it: {self.fix}" if self.fix else line

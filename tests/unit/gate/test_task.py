@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.unit.gate.kit import policy_of
 from tidegate.addresses.surroundings import Surroundings
 from tidegate.gate import task as task_module
+from tidegate.gate.own_servers import NOTE
 from tidegate.gate.synthetic import Synthetic
 from tidegate.gate.task import GateTask, Meter
 from tidegate.model.destination import parse_authority
@@ -34,6 +35,19 @@ def test_a_name_and_a_literal_that_look_alike_are_two() -> None:
     task = GateTask("t1", policy_of("1.2.3.4"))
     assert task.plan(parse_authority("1.2.3.4:80")) is not task.plan(parse_authority("1.2.3.4.test:80"))
     assert task.plan(parse_authority("[::1]:80")) is not task.plan(parse_authority("a.test:80"))
+
+
+def test_a_refusal_of_loopback_tells_of_the_tasks_own_servers() -> None:
+    """HLD-10, GAT-10: only where its connections are captured, since elsewhere the proxy is the one way to loopback."""
+    task = GateTask("t1", policy_of())
+    where = parse_authority("127.0.0.5:80")
+    assert task.plan(where).decision.note == ""
+    captured = GateTask("t2", policy_of())
+    captured.synthetic = Synthetic()
+    refused = captured.judge(captured.plan(where), Surroundings())
+    assert refused.note == NOTE
+    assert refused.sentence().endswith(f"; {NOTE}; to allow it: --allow 127.0.0.5:80")
+    assert captured.plan(parse_authority("10.0.0.1:80")).decision.note == ""
 
 
 def test_tables_are_bounded() -> None:

@@ -37,6 +37,12 @@ def test_one_line_says_what_by_which_rule_and_what_to_do() -> None:
     assert "\n" not in line
 
 
+def test_a_note_is_for_a_refusal() -> None:
+    """POL-6: before what would allow it, and not where it is allowed."""
+    assert _decision(note="see there").refuse(Reason.OWN_ADDRESS).sentence().count("; see there; to allow it:") == 1
+    assert "see there" not in _decision(note="see there").sentence()
+
+
 def test_a_refusal_keeps_what_governed_it() -> None:
     """POL-6: verdict, rule, name, source and phase stay one object through admission."""
     refused = _decision().refuse(Reason.OWN_ADDRESS, fix="")
