@@ -6,6 +6,7 @@ import contextlib
 import os
 import shlex
 import signal
+import subprocess
 from typing import IO, TYPE_CHECKING
 
 import pytest
@@ -18,7 +19,6 @@ from tests.served import Served, hear
 from tests.tools_kit import called, declare, tool
 
 if TYPE_CHECKING:
-    import subprocess
     from pathlib import Path
 
     from tests.holds.launcher import Launcher
@@ -313,6 +313,42 @@ def test_a_container_that_could_change_its_tool_gets_no_gate(launcher: Launcher)
     attached.wait()
     assert attached.stderr is not None
     attached.stderr.close()
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+def test_what_is_mounted_below_a_read_only_folder_can_be_written(launcher: Launcher, *, readonly: bool) -> None:
+    """SRV-6, HLD-15: an engine's `ro` is the top's alone: what lies below it and is the tool's is seen; its neighbour.
+
+    The folder below is the program's own, bound there, so that its name outside is another.
+    """
+    product = launcher.product
+    programs = os.path.dirname(TOOLS_PYTHON)
+    top = product.home / "top"
+    below = top / "below"
+    below.mkdir(parents=True)
+    declare(product, shout=SHOUT)
+    launcher.server.stop()
+    launcher.server = Served(product, "--tool", "shout")
+    made = product.tidegate("task", "create", "--tool", "shout", "--print-args", launcher.name)
+    task, line = made.stdout.splitlines()
+    subprocess.run(["mount", "--bind", programs, str(below)], check=True)
+    try:
+        if readonly:
+            subprocess.run(["mount", "-o", "remount,bind,ro", str(below)], check=True)
+        container = launcher.launch(*shlex.split(line), "-v", f"{top}:/mine:ro")
+        if readonly:
+            attached = launcher.attach(container, task)
+            attached.kill()
+            attached.wait()
+            assert attached.stderr is not None
+            attached.stderr.close()
+        else:
+            done = product.tidegate("attach", "--container", container, "--task", task)
+            said = f"would run '{TOOLS_PYTHON}', which a task can write"
+            assert (done.returncode, said in done.stderr) == (78, True), done.stderr
+        launcher.remove(container)
+    finally:
+        subprocess.run(["umount", str(below)], check=True)
 
 
 def test_a_container_has_one_attach_in_its_life(launcher: Launcher) -> None:

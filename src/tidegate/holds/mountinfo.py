@@ -8,17 +8,25 @@ from __future__ import annotations
 
 from tidegate.model.value import Value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _indexed: tuple[tuple[Mount, ...], dict[str, Mount]] = (), {}
 MOUNTINFO = "/proc/self/mountinfo"
 
 
 class Mount(Value):
-    """One line: the device as `major:minor`, the folder of it that is shown, where it is shown, and its kind."""
+    """One line: the device as `major:minor`, the folder of it that is shown, where it is shown, and its kind.
+
+    `firm`: nothing can be written through this mount, and nothing that is mounted elsewhere later appears below it.
+    """
 
     device: str
     root: str
     point: str
     kind: str
+    firm: bool = False
 
 
 def read_mounts(file: str = MOUNTINFO) -> tuple[Mount, ...]:
@@ -33,7 +41,8 @@ def parse_mounts(text: str) -> tuple[Mount, ...]:
     for line in text.rstrip("\n").split("\n") if text else ():  # other line ends are not escaped in names
         left, _, right = line.partition(" - ")
         fields = left.split(" ")
-        mounts.append(Mount(fields[2], _plain(fields[3]), _plain(fields[4]), right.split(" ", 1)[0]))
+        firm = "ro" in fields[5].split(",") and not any(one.startswith(("shared:", "master:")) for one in fields[6:])
+        mounts.append(Mount(fields[2], _plain(fields[3]), _plain(fields[4]), right.split(" ", 1)[0], firm))
     return tuple(mounts)
 
 
@@ -68,19 +77,18 @@ def aliases(path: str, mounts: tuple[Mount, ...]) -> tuple[str, ...]:
     if home is None:
         return ()
     inside = _join(home.root, path[len(home.point.rstrip("/")) :])
-    found = []
+    return tuple(other for other in dict.fromkeys(places_of(home.device, inside, mounts)) if other != path)
+
+
+def places_of(device: str, folder: str, mounts: tuple[Mount, ...]) -> Iterator[str]:
+    """Yield where these mounts show this folder of a device, or a part of it."""
     for mount in mounts:
-        if mount.device != home.device:
+        if mount.device != device:
             continue
-        if is_within(inside, mount.root):
-            other = _join(mount.point, inside[len(mount.root.rstrip("/")) :])
-        elif is_within(mount.root, inside):
-            other = mount.point
-        else:
-            continue
-        if other != path and other not in found:
-            found.append(other)
-    return tuple(found)
+        if is_within(folder, mount.root):
+            yield _join(mount.point, folder[len(mount.root.rstrip("/")) :])
+        elif is_within(mount.root, folder):
+            yield mount.point
 
 
 def mount_of(path: str, mounts: tuple[Mount, ...]) -> Mount | None:

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 
-from tidegate.holds.mountinfo import is_within
+from tidegate.holds.mountinfo import aliases, is_within, read_mounts
 from tidegate.model.errors import StartError, UsageError
 from tidegate.runtime.administrator import FOLDER, read_administrators
 from tidegate.runtime.policy_sources import read_policy_file
@@ -99,7 +99,9 @@ def fenced(order: Order, tools: Sequence[Tool], files: str) -> Order:
     if not tools:
         return order
     writable = [order.folder, *(share.path for share in order.shares if not share.readonly), *order.writable]
-    writable = [os.path.realpath(path) for path in writable]
+    mounts = read_mounts()
+    real = [os.path.realpath(path) for path in writable]
+    writable = [place for path in real for place in (path, *aliases(path, mounts))]  # bound elsewhere, it is the same
     users_own = False
     for tool in tools:
         for word in _paths_of(tool):

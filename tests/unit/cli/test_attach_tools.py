@@ -32,7 +32,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def container(*writable: str) -> Any:
     """What was looked at, as far as it counts here."""
-    return SimpleNamespace(writable=writable)
+    return SimpleNamespace(writable=lambda: writable)
 
 
 def test_a_server_is_led_to_them_as_long_as_the_container_lives(told: dict[str, Any]) -> None:
@@ -55,3 +55,13 @@ def test_what_the_container_can_write_is_run_for_nobody(told: dict[str, Any]) ->
         AttachedTools(told, container("/srv/elsewhere", "/bin"))
     with pytest.raises(UsageError, match="there is no tool 'other'"):
         AttachedTools(told | {"tools": ["shout", "other"]}, container())
+
+
+def test_what_declares_tools_is_none_that_the_container_can_write(told: dict[str, Any]) -> None:
+    """SRV-6, POL-9: whoever writes it says what runs outside of every hold; what lies beside it is nobody's matter."""
+    folder = f"{os.environ['XDG_CONFIG_HOME']}/tidegate"
+    for place in (os.environ["XDG_CONFIG_HOME"], folder, f"{folder}/tools.yaml"):
+        with pytest.raises(StartError, match=r"the container can write '.*tools\.yaml', which says") as caught:
+            AttachedTools(told, container("/srv/elsewhere", place))
+        assert caught.value.exit_status == 78
+    AttachedTools(told, container(f"{folder}/other")).finish()

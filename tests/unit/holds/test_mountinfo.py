@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.holds.mountinfo import Mount, aliases, is_within, mount_of, parse_mounts, read_mounts
+from tidegate.holds.mountinfo import Mount, aliases, is_within, mount_of, parse_mounts, places_of, read_mounts
 
 TABLE = """\
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
@@ -75,6 +75,29 @@ def test_within(path: str, folder: str, inside: bool) -> None:
 def test_other_names_of_a_path(path: str, others: tuple[str, ...]) -> None:
     """Every bind that shows the path, or part of it, is found; neighbours are not (HLD-15)."""
     assert aliases(path, MOUNTS) == others
+
+
+def test_a_folder_of_a_device_is_found_where_it_is_shown() -> None:
+    """Whole or in part, of that device alone; what lies beside it is not (HLD-15)."""
+    assert list(places_of("254:1", "/ann", MOUNTS)) == ["/home/ann", "/mnt/ann", "/mnt/config"]
+    assert list(places_of("254:1", "/ann/x", MOUNTS)) == ["/home/ann/x", "/mnt/ann/x"]
+    assert list(places_of("254:9", "/ann", MOUNTS)) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "firm"),
+    [
+        ("ro,relatime", True),
+        ("rw,relatime", False),
+        ("rw,errors=remount-ro", False),
+        ("ro,nosuid unbindable", True),
+        ("ro shared:4", False),
+        ("ro,relatime master:7", False),
+    ],
+)
+def test_what_stays_as_it_is_is_told_from_what_can_be_written(options: str, *, firm: bool) -> None:
+    """By the mount's own options; where others are mounted below it later, they can be written (HLD-15)."""
+    assert parse_mounts(f"22 1 254:0 / / {options} - ext4 /dev/vda rw\n")[0].firm is firm
 
 
 def test_the_latest_of_the_deepest_mounts_counts() -> None:

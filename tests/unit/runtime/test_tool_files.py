@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.product import PYTHON
+from tidegate.holds.mountinfo import Mount
 from tidegate.model.errors import StartError, UsageError
 from tidegate.runtime import tool_files
 from tidegate.runtime.task import Order
@@ -175,6 +176,23 @@ def test_shares_and_caches_count_too(persons: Path) -> None:
         with pytest.raises(StartError, match="which a task can write"):
             fenced(order(workspace, **more), one, "")
     assert fenced(order(workspace, shares=(Share(str(place), readonly=True),)), one, "").tools == ("t",)
+
+
+def test_what_is_bound_elsewhere_is_the_same(persons: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SRV-6, HLD-15: a task's folder under another name of the same mount; what is bound beside it is its neighbour."""
+    inner = persons / "work" / "bin"
+    for place in (inner, persons / "beside", persons / "seen"):
+        place.mkdir(parents=True)
+    (persons / "seen" / "program").write_text("#!/bin/true\n")
+    named = str(persons / "seen" / "program")
+    for root, refused in ((inner, True), (persons / "beside", False)):
+        table = (Mount("8:1", "/", "/", "ext4"), Mount("8:1", str(root), str(persons / "seen"), "ext4"))
+        monkeypatch.setattr(tool_files, "read_mounts", lambda table=table: table)
+        if refused:
+            with pytest.raises(StartError, match="which a task can write"):
+                fenced(order(persons / "work"), [tool(named)], "")
+        else:
+            assert fenced(order(persons / "work"), [tool(named)], "").tools == ("t",)
 
 
 def test_temporary_folders_hold_no_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ import socket
 from tidegate.holds.container.enter import check_here, join, namespaces_of, ports_of, serve_inside
 from tidegate.holds.container.transport import Way
 from tidegate.holds.container.weakness import folders_with_sockets, weaknesses
+from tidegate.holds.mountinfo import places_of, read_mounts
 from tidegate.holds.namespaces import close_namespaces
 from tidegate.model.errors import StartError
 
@@ -32,10 +33,7 @@ _ALONE = frozenset({"none"})
 
 
 class Attached:
-    """A container that was looked at. `pid` is its first process, `mounts` lead from places inside to sources.
-
-    `writable` are files and folders of this machine that it can write.
-    """
+    """A container that was looked at. `pid` is its first process, `mounts` lead from places inside to sources."""
 
     def __init__(self, engine: Engine, container: str) -> None:
         """Look at it.
@@ -54,7 +52,7 @@ class Attached:
                 code="container-ended",
             )
         self.mounts = {str(one.get("Destination")): str(one.get("Source")) for one in found.get("Mounts") or ()}
-        self.writable = writable_of(found)
+        self._said_writable = writable_of(found)
         texts = (found.get("Config") or {}).get("Env") or ()
         self.variables = {name: value for name, _, value in (str(text).partition("=") for text in texts)}
         self.pid = engine.pid(container)
@@ -72,6 +70,14 @@ class Attached:
                 code="container-weak",
             )
         self._look()
+
+    def writable(self) -> tuple[str, ...]:
+        """The files and folders of this machine that it can write, as its engine says and as the kernel does.
+
+        Raises:
+            StartError: when what is mounted there cannot be read.
+        """
+        return (*self._said_writable, *mounted_writable(self.pid))
 
     def serve(self, way: Way, deliver: Callable[[TaskSockets], None], *, again: bool = False) -> None:
         """Make the gate's sockets in there, hand them over, and try the fence.
@@ -138,6 +144,27 @@ def writable_of(found: Mapping[str, Any]) -> tuple[str, ...]:
     layers = ((found.get("GraphDriver") or {}).get("Data") or {}).get
     own = (layers("UpperDir"), layers("MergedDir"), found.get("Rootfs"))
     return tuple(str(path) for path in (*mounts, *own) if path)
+
+
+def mounted_writable(pid: int) -> tuple[str, ...]:
+    """The paths of this machine that a process can write by its mounts.
+
+    An engine's word is not enough: what docker and podman mount read-only is so at its top alone, and what is mounted
+    below it on this machine can be written. Nodes of devices do not count: no program is one.
+
+    Raises:
+        StartError: when they cannot be read.
+    """
+    try:
+        ours, theirs = read_mounts(), read_mounts(f"/proc/{pid}/mountinfo")
+    except OSError as error:
+        raise StartError(
+            f"what is mounted in the container cannot be read: {error.strerror}",
+            fix="attach as the user whose engine it is",
+            code="container-mounts",
+        ) from None
+    written = [one for one in theirs if not one.firm and one.kind != "devtmpfs"]
+    return tuple(dict.fromkeys(place for one in written for place in places_of(one.device, one.root, ours)))
 
 
 def is_filtered(pid: int) -> bool:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tidegate.holds.container.attaching import interfaces_of, is_filtered, networks_of, writable_of
+from tidegate.holds.container.attaching import interfaces_of, is_filtered, mounted_writable, networks_of, writable_of
+from tidegate.model.errors import StartError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -43,6 +47,42 @@ def test_every_network_is_seen(found: dict[str, Any], networks: set[str]) -> Non
 def test_what_it_can_write_is_known(found: dict[str, Any], writable: tuple[str, ...]) -> None:
     """SRV-6, HLD-15: mounts and its own layer, of docker and podman; no tool is run from there."""
     assert writable_of(found) == writable
+
+
+IN_A_NAMESPACE = """
+set -e
+mount --bind -o ro "$0" "$0"
+mount -o remount,bind,ro "$0"
+[ -z "$1" ] || mount --bind "$1" "$0/below"
+echo up
+exec sleep 1000
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+@pytest.mark.parametrize("below", [False, True])
+def test_the_kernel_says_what_is_mounted_to_be_written(tmp_path: Path, *, below: bool) -> None:
+    """SRV-6, HLD-15: a folder below a read-only one is named as it is called outside; the read-only one is not."""
+    top, other = tmp_path / "top", tmp_path / "other"
+    (top / "below").mkdir(parents=True)
+    other.mkdir()
+    argv = ["unshare", "--mount", "--propagation", "private", "sh", "-c", IN_A_NAMESPACE, str(top)]
+    child = subprocess.Popen([*argv, str(other) if below else ""], stdout=subprocess.PIPE)
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"up\n"
+        child.stdout.close()
+        found = mounted_writable(child.pid)
+        assert (str(other) in found, str(top) in found) == (below, False)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_mounts_that_cannot_be_read_are_not_taken_for_none() -> None:
+    """HLD-7: who is gone has no mounts to look at."""
+    with pytest.raises(StartError, match="what is mounted in the container cannot be read"):
+        mounted_writable(1 << 22)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can enter a network that root made")
