@@ -49,6 +49,7 @@ class Setup:
         self.folder = folder
         home = os.path.expanduser("~") if "HOME" in os.environ else "/nonexistent"
         self.cache = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "tidegate")
+        self.homeless = not os.environ.get("XDG_CACHE_HOME") and not os.path.isdir(home)  # and root would make it one
         self.requirements = os.path.join(folder, "scripts", "launcher", "requirements.txt")
         self.parent = self._writable_parent()
         self.environment = os.path.join(self.parent, ".venv")
@@ -58,6 +59,11 @@ class Setup:
         if os.access(self.folder, os.W_OK | os.X_OK):
             return self.folder
         parent = os.path.join(self.cache, "environment" + self.folder)
+        if self.homeless:
+            raise SetupError(
+                f"{self.folder} is read-only, and there is no home folder: "
+                "set XDG_CACHE_HOME to a folder that can be written"
+            )
         try:
             os.makedirs(parent, mode=0o700, exist_ok=True)
         except OSError as error:
@@ -71,6 +77,8 @@ class Setup:
 
     def _log_path(self) -> str:
         try:
+            if self.homeless:
+                raise FileNotFoundError
             os.makedirs(self.cache, mode=0o700, exist_ok=True)
             path = os.path.join(self.cache, "setup.log")
             with open(path, "w", encoding="utf-8"):
@@ -118,6 +126,8 @@ class Setup:
 
     def run(self, command: list[str], **environment: str) -> bool:
         """Run a command with its output in the log; True where it ended well."""
+        if self.homeless:
+            environment["PIP_NO_CACHE_DIR"] = "1"
         with open(self.log, "a", encoding="utf-8") as log:
             log.write(f"$ {' '.join(command)}\n")
             log.flush()

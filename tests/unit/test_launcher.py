@@ -302,6 +302,15 @@ def test_a_kill_in_the_middle_leaves_nothing_that_counts(world: World) -> None:
 
 
 @pytest.mark.slow
+def test_no_home_is_made_by_a_set_up(world: World) -> None:
+    """HLD-16: what pip would keep and the log are elsewhere; root, too, makes no folder of a wrong HOME."""
+    home = world.home / "none" / "home"
+    status, output, errors = world.run("x", HOME=str(home))
+    assert (status, output) == (0, "['x']\n"), errors
+    assert not home.parent.exists()
+
+
+@pytest.mark.slow
 def test_a_failed_install_names_its_log(world: World) -> None:
     """Without a way to the packages: exit 78, one line, and pip's whole output in the file it names."""
     status, output, errors = world.run("x", PIP_FIND_LINKS="/nonexistent")

@@ -8,7 +8,7 @@ import stat
 from tidegate.doctor.check import FAIL, OK, WARN, Check
 from tidegate.journal.verify import verify
 from tidegate.model.errors import StartError
-from tidegate.runtime.state import key_folder, log_folder, state_folder
+from tidegate.runtime.state import key_folder, log_folder, need_home, state_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def check_records(environ: Mapping[str, str]) -> list[Check]:
     """Look at what is there, and make nothing."""
     try:
         state = state_folder(environ)
+        need_home(state, environ)
     except StartError as error:
         return [Check(_FOLDER, FAIL, error.what, error.fix)]
     return [_folder(state), *_log(state)]

@@ -114,8 +114,9 @@ def make_private_folder(path: str) -> None:
     """Make `path` and what leads to it; it is ours and nobody else's when this returns.
 
     Raises:
-        StartError: when it cannot be made, or exists and is not a private folder of this user.
+        StartError: when it cannot be made, is in a home that is not there, or is no private folder of this user.
     """
+    need_home(path, os.environ)
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
         found = _made(path)
@@ -139,6 +140,21 @@ def make_private_folder(path: str) -> None:
             pass
         raise StartError(
             f"the folder {path!r} is open to others", fix=f"chmod 700 {path}, or set XDG_STATE_HOME to another folder"
+        )
+
+
+def need_home(path: str, environ: Mapping[str, str]) -> None:
+    """See that the home is there that a folder is to be in: root could make it, and a wrong HOME would be a folder.
+
+    Raises:
+        StartError: when it is not.
+    """
+    home = os.path.normpath(environ.get("HOME") or "/")
+    if path.startswith(f"{home}/") and not os.path.isdir(home):
+        raise StartError(
+            f"the home folder {home[:200]!r} is not there",
+            fix="set HOME to a folder that is, or XDG_STATE_HOME",
+            code="state-folder",
         )
 
 

@@ -506,6 +506,29 @@ def test_a_home_too_deep_is_78(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr.count("\n")) == (78, 1), done.stderr
 
 
+def test_a_home_that_is_not_there_is_78_and_is_not_made(tmp_path: Path) -> None:
+    """HLD-16: nothing of it is made, by root neither; its neighbour: with the state elsewhere the command runs."""
+    home = tmp_path / "none" / "home"
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+
+    def start(**more: str) -> subprocess.CompletedProcess[str]:
+        command = [LAUNCHER, "run", "--", "echo", "ran"]
+        env = clean | {"HOME": str(home)} | more
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
+
+    done = start()
+    assert (done.returncode, done.stdout) == (78, "")
+    assert (
+        done.stderr
+        == f"tidegate: the home folder '{home}' is not there: set HOME to a folder that is, or XDG_STATE_HOME\n"
+    )
+    assert not home.parent.exists()
+    done = start(XDG_STATE_HOME=str(tmp_path / "state"))  # what a task must not make there is made then (HLD-15)
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+    assert not (home / ".npm").exists()
+    assert not (home / ".cache/pip").exists()
+
+
 def _attempts(tmp_path: Path, *options: str, script: str) -> str:
     """Run a script that says what it could do, in tmp_path/work with tmp_path as home; what it said."""
     work = tmp_path / "work"

@@ -14,13 +14,21 @@ from tidegate.doctor.records import check_records
 
 def rows(base: Path) -> list[Check]:
     """Return the rows for a state folder below `base`."""
-    return check_records({"XDG_STATE_HOME": str(base), "HOME": str(base)})
+    return check_records({"XDG_STATE_HOME": str(base), "HOME": "/"})
 
 
 def test_a_folder_that_can_be_made_is_fine(tmp_path: Path) -> None:
     """SRV-5: before the first run there is none, and doctor makes none."""
     assert [check.state for check in rows(tmp_path / "a" / "b")] == [OK]
     assert not (tmp_path / "a").exists()
+
+
+def test_a_home_that_is_not_there_fails(tmp_path: Path) -> None:
+    """SRV-5: nobody makes it; its neighbour, where the state is elsewhere, is fine."""
+    home = str(tmp_path / "home")
+    (row,) = check_records({"HOME": home})
+    assert (row.state, row.what) == (FAIL, f"the home folder {home!r} is not there")
+    assert [one.state for one in check_records({"HOME": home, "XDG_STATE_HOME": str(tmp_path / "state")})] == [OK]
 
 
 @pytest.mark.parametrize("kind", ["file", "open", "of another"])

@@ -25,6 +25,19 @@ def test_folders_follow_the_base_directory_variables(tmp_path: Path) -> None:
     assert state.config_folder({"HOME": "/h", "XDG_CONFIG_HOME": str(tmp_path)}) == f"{tmp_path}/tidegate"
 
 
+def test_no_home_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HLD-16: root could make a wrong HOME a folder; one that is there, and what is in no home, pass."""
+    home = tmp_path / "none" / "home"
+    monkeypatch.setenv("HOME", f"{home}/")
+    with pytest.raises(StartError, match=r"home folder .* is not there"):
+        state.make_task_folder(state.state_folder({"HOME": f"{home}/"}), "a")
+    assert not home.parent.exists()
+    state.make_task_folder(str(tmp_path / "none" / "homes" / "state"), "a")
+    home.mkdir()
+    state.make_task_folder(state.state_folder({"HOME": f"{home}/"}), "a")
+    assert (home / ".local/state/tidegate/tasks/a").is_dir()
+
+
 def test_without_home_the_password_file_is_asked() -> None:
     """A cron job or a service has no HOME: the record still has a place."""
     try:
