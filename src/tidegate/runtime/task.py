@@ -177,7 +177,13 @@ def _behind_gate(
 
     if policy is not None and not setup and not (order.secrets or order.keys):  # nothing else is still to be found out
         early.begin(spec_for(order.command, order.phase, _environment_of(order, hold, link, port, own), stdio))
-    pool = roots_for(order, policy, link)
+    try:
+        inbox.heed(at_once=True)  # a bundle may be a pipe, at whose other end nobody is
+        pool = roots_for(order, policy, link)
+    except AskedToEndError as asked:
+        return Ended(Outcome(128 + asked.number, asked.number, started=False), None)
+    finally:
+        inbox.heed(at_once=False)
     roots = pool.pem if pool is not None else ""
     if policy is not None:
         need_readable(policy, order.secrets)
