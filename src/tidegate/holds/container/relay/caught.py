@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from contextlib import suppress
 
 from tidegate.holds.container.relay.words import IN, LOOKUP, TOLD
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 
     Connect = Callable[[bytes], socket.socket]
 
-WAITING = 1024  # look-ups that have no answer yet; the oldest make room
+WAITING = 1024  # look-ups that have no answer yet; more are dropped, so that no flood stands in all that is between
+STALE = 5.0  # seconds; what has no answer then makes room: its client has asked again, or given up
 LONGEST = 4096  # bytes of a look-up, as the gate has it
 BATCH = 16  # datagrams of one socket before the others have their turn
 _HEAD = 12  # bytes of a DNS message's head
@@ -115,7 +117,7 @@ class LookUps(_Stream):
     def __init__(self, loop: Loop, connect: Connect, socks: list[socket.socket]) -> None:
         super().__init__(loop, connect)
         self._socks = {sock.fileno(): _Datagrams(self, sock) for sock in socks}
-        self._waiting: dict[int, tuple[socket.socket, object, bytes, bool]] = {}
+        self._waiting: dict[int, tuple[socket.socket, object, bytes, bool, float]] = {}  # the oldest first
         self._number = 0
         self._in = b""
         for fd, one in self._socks.items():
@@ -125,13 +127,17 @@ class LookUps(_Stream):
         """Lead a look-up to the gate. `again`: who was asked before is gone."""
         if not _HEAD <= len(message) <= LONGEST:
             return
-        while len(self._waiting) >= WAITING:
-            del self._waiting[next(iter(self._waiting))]
+        now = time.monotonic()
+        if len(self._waiting) >= WAITING:
+            oldest = next(iter(self._waiting))
+            if now - self._waiting[oldest][4] < STALE:
+                return
+            del self._waiting[oldest]
         while self._number in self._waiting:
             self._number = (self._number + 1) & 0xFFFF
         number, self._number = self._number, (self._number + 1) & 0xFFFF
         if self.send(len(message).to_bytes(2, "big") + number.to_bytes(2, "big") + message[2:]):
-            self._waiting[number] = sock, peer, message, again
+            self._waiting[number] = sock, peer, message, again, now
 
     def heard(self, data: bytes) -> None:
         """Lead the answers back."""
@@ -141,7 +147,7 @@ class LookUps(_Stream):
             answer, self._in = self._in[2:size], self._in[size:]
             found = self._waiting.pop(answer[0] << 8 | answer[1], None) if len(answer) >= _HEAD else None
             if found is not None:
-                sock, peer, message, _again = found
+                sock, peer, message, _again, _asked = found
                 with suppress(OSError):  # the worker has left, or has no room: it asks again
                     sock.sendto(message[:2] + answer[2:], peer)  # type: ignore[call-overload]
 
@@ -149,7 +155,7 @@ class LookUps(_Stream):
         """The gate lets streams go that are idle: what was asked in that moment is asked once more."""
         waiting, self._waiting = self._waiting, {}
         self.cut()
-        for sock, peer, message, again in waiting.values():
+        for sock, peer, message, again, _asked in waiting.values():
             if not again:
                 self.ask(sock, peer, message, again=True)
 
