@@ -312,6 +312,7 @@ class LandlockWatcher(Watcher):
         linux.call("prlimit64", pid, which & 0xFFFFFFFF, wanted, before)
         if old:
             with open(f"/proc/{thread}/mem", "r+b", buffering=0) as file:
+                self._valid(identity)  # else this may be the memory of whoever has the number by now
                 os.pwrite(file.fileno(), bytes(memoryview(memory)), old)  # type: ignore[arg-type]
         self._answer(identity, 0)
 
