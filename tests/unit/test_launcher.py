@@ -305,7 +305,7 @@ def test_a_kill_in_the_middle_leaves_nothing_that_counts(world: World) -> None:
 def test_no_home_is_made_by_a_set_up(world: World) -> None:
     """HLD-16: what pip would keep and the log are elsewhere; root, too, makes no folder of a wrong HOME."""
     home = world.home / "none" / "home"
-    status, output, errors = world.run("x", HOME=str(home))
+    status, output, errors = world.run("x", HOME=str(home), TMPDIR=str(world.home))
     assert (status, output) == (0, "['x']\n"), errors
     assert not home.parent.exists()
 
