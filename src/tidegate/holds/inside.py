@@ -4,7 +4,7 @@ The gate gives names addresses of its synthetic ranges, but for the first 256 of
 they; a test holds them against the gate's own numbers. The task's own address is what makes AI_ADDRCONFIG find a
 family, and what it reaches itself by. What listens for the gate does so on an address of its own, at the proxy's port,
 which is taken on 127.0.0.1 anyway, and at port 53, which a task has no right to: capture takes no port from the task's
-servers.
+servers. (In docker's containers every port may be had; there a server of a task has 53 on any other address.)
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def messages(port: int) -> list[Message]:
     for family, within in (*_OWN, *_GATE):
         rule("fence", nft.family(family), nft.destination(family, within), nft.verdict(nft.ACCEPT))
     # What the gate answers goes back to whatever address the task bound: every address can be, inside. A task has no
-    # right to port 53, and the gate's other port is taken.
+    # right to port 53 (but in docker), and both of the gate's ports are taken.
     for family, gate in _GATE:
         for protocol, number in ((TCP, port), (TCP, inside.DNS), (UDP, inside.DNS)):
             answer = (nft.family(family), nft.source(family, gate), nft.protocol(protocol), nft.source_port(number))
