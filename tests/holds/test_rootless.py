@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -91,6 +93,8 @@ def rootless() -> Iterator[Rootless]:
     finally:
         made.do("podman", "rm", "--time", "0", "--force", "--all")
         made.do("podman", "unshare", "rm", "-rf", f"{base}/home/.local/share/containers")
+        with contextlib.suppress(OSError, ValueError):  # podman's own, which outlives all of its user's containers
+            os.kill(int(Path(base, "run", "libpod", "tmp", "pause.pid").read_text()), signal.SIGKILL)
         shutil.rmtree(base, ignore_errors=True)
 
 
