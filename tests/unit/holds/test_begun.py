@@ -48,7 +48,7 @@ def test_nothing_goes_on_without_it() -> None:
         + """
     begun = begin()
     made = begun._construction
-    while not made._init:
+    while not (made._init and made._heard):  # all that it says before it waits: unread, that would be a reset
         made.look()
     os.close(made._wire)
     print(os.waitstatus_to_exitcode(os.waitpid(made._init, 0)[1]))
